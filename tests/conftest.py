@@ -1,0 +1,19 @@
+"""Fixtures shared by all rooms' tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real test data beside the project; tests that need it say so where it is absent."""
+    folder = Path(os.environ.get("GRISTMILL_SHARED", ROOT.parent / "shared")) / "data"
+    if not folder.is_dir():
+        pytest.skip(f"real test data is not at {folder}: put the shared folder beside the project or set GRISTMILL_SHARED")
+    return folder
