@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Texts = pa.Array | pa.ChunkedArray | Sequence[str]
+Texts: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[str]"
 
 
 def buffers_of(texts: Texts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -34,8 +35,9 @@ def _one_array(texts: Texts) -> pa.Array:
     if not isinstance(texts, pa.Array | pa.ChunkedArray):
         return pa.array(texts, pa.large_string())
     array = texts
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        if not (pa.types.is_string_view(array.type) or pa.types.is_dictionary(array.type) or pa.types.is_null(array.type)):
+    kind = pa.types
+    if not (kind.is_string(array.type) or kind.is_large_string(array.type)):
+        if not (kind.is_string_view(array.type) or kind.is_dictionary(array.type) or kind.is_null(array.type)):
             raise TypeError(f"expected an Arrow array of strings, not of {array.type}")
         array = array.cast(pa.large_string())
     if isinstance(array, pa.ChunkedArray):

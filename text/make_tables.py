@@ -1,4 +1,4 @@
-"""Writes unicode.npz: what the kernels know about each code point. Run once a Unicode version: `python -m text.make_tables`.
+"""Writes unicode.npz, what the kernels know about each code point: `python -m text.make_tables`.
 
 The answers of the kernels must not depend on the Python that runs them, so the tables are stored in the package.
 Source: the Unicode Character Database as Python's `unicodedata` and the `regex` package (scripts, Sentence_Terminal)
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import regex  # type: ignore[import-untyped]
 
 from text import unicode as u
 
@@ -31,10 +32,8 @@ def char_class(char: str, unspaced: re.Pattern[str], terminal: re.Pattern[str]) 
     bits = u.TERMINAL if terminal.match(char) else 0
     if char.isspace():
         return bits | u.WHITE | u.IGNORED
-    if char == ZERO_WIDTH_SPACE:
-        return u.IGNORED
     if category == "Cf":
-        return u.EXTENDS | u.IGNORED
+        return u.IGNORED | (0 if char == ZERO_WIDTH_SPACE else u.EXTENDS)
     if category[0] == "M":
         return bits | u.EXTENDS
     if category[0] == "L":
@@ -55,8 +54,6 @@ def folded(char: str) -> str:
 
 
 def build() -> dict[str, npt.NDArray[Any]]:
-    import regex
-
     unspaced = regex.compile("[" + "".join(rf"\p{{Script={name}}}" for name in UNSPACED_SCRIPTS) + "]")
     terminal = regex.compile(r"\p{Sentence_Terminal}")
     classes = np.zeros(u.CODE_POINTS, dtype=np.uint8)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from text.words import _finish as finish
+from text.jit import kernel
+from text.words import finish
 
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd; of the "rrmxmx" family of mixers
 
@@ -29,7 +29,7 @@ def ngram_hashes(
     return out, ends
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _ngrams(hashes, offsets, n, out, ends):  # type: ignore[no-untyped-def]
     leaving = np.uint64(1)
     for _ in range(n):

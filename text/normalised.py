@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from text.buffers import Texts, buffers_of
+from text.jit import inlined, kernel
 from text.unicode import WHITE, decode, tables
-from text.words import _finish as finish
+from text.words import finish
 
 # Multipliers and rotations as in MurmurHash3's 128-bit form for 64-bit machines; one 8-byte lane after the other.
 _A, _B = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
@@ -26,12 +26,12 @@ def normalised_hash(texts: Texts) -> npt.NDArray[np.int64]:
     return out.view(np.int64)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _rotate(x, by):  # type: ignore[no-untyped-def]
     return (x << np.uint64(by)) | (x >> (_FULL - np.uint64(by)))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _absorb(low, high, lane):  # type: ignore[no-untyped-def]
     """Eight bytes more. Low and high change places, so that each lane reaches both."""
     low ^= _rotate(lane * _A, 31) * _B
@@ -41,11 +41,11 @@ def _absorb(low, high, lane):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _hash_texts(data, offsets, classes, out):  # type: ignore[no-untyped-def]
     for t in range(len(offsets) - 1):
         low, high, lane, filled, size = _SEED_LOW, _SEED_HIGH, np.uint64(0), 0, np.uint64(0)
-        at, end, gap = offsets[t], offsets[t + 1], False
+        at, end, gap = offsets[t], offsets[t + 1], 0
         while at < end:
             step = 1
             if data[at] < 0x80:
@@ -54,7 +54,7 @@ def _hash_texts(data, offsets, classes, out):  # type: ignore[no-untyped-def]
                 point, step = decode(data, at, end)
                 white = classes[point] & WHITE
             if white:
-                gap = size > 0
+                gap = 1 if size > 0 else 0
                 at += step
                 continue
             first = at - 1 if gap else at
@@ -66,7 +66,7 @@ def _hash_texts(data, offsets, classes, out):  # type: ignore[no-untyped-def]
                 if filled == 8:
                     low, high = _absorb(low, high, lane)
                     lane, filled = np.uint64(0), 0
-            gap = False
+            gap = 0
             at += step
         low, high = _absorb(low, high, lane)
         low, high = low ^ size, high ^ size

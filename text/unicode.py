@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from text.jit import inlined
 
 CODE_POINTS = 0x110000
 EXPANDS = 0x200000
@@ -35,11 +36,15 @@ REPLACEMENT = 0xFFFD
 
 
 class Tables(NamedTuple):
-    """classes: uint8[0x110000]; folds: uint32[0x110000], 0 where nothing is hashed; expansions: uint32[...]."""
+    """classes: uint8[0x110000]; folds: uint32[0x110000], 0 where nothing is hashed; expansions: uint32[...].
+
+    ascii: uint16[256], for each byte that joins a word its fold, with its class above it (<< 8); 0 for other bytes.
+    """
 
     classes: npt.NDArray[np.uint8]
     folds: npt.NDArray[np.uint32]
     expansions: npt.NDArray[np.uint32]
+    ascii: npt.NDArray[np.uint16]
 
 
 @cache
@@ -47,10 +52,14 @@ def tables() -> Tables:
     with np.load(Path(__file__).with_name("unicode.npz"), allow_pickle=False) as stored:
         # Stored as the distance to the code point itself, mostly 0, which packs into a few kilobytes.
         folds = (stored["shifts"] + np.arange(CODE_POINTS)).astype(np.uint32)
-        return Tables(stored["classes"], folds, stored["expansions"])
+        classes, expansions = stored["classes"], stored["expansions"]
+    first = classes[:128].astype(np.uint16)
+    ascii_ = np.zeros(256, np.uint16)
+    ascii_[:128] = np.where(first & JOINS, (first << 8) | folds[:128], 0)
+    return Tables(classes, folds, expansions, ascii_)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def decode(data, at, end):  # type: ignore[no-untyped-def]
     """(code point, bytes) of the UTF-8 character at `at`. A broken one is U+FFFD of one byte: no input is an error."""
     lead = np.int64(data[at])

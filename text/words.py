@@ -6,15 +6,18 @@ repeated character that is not white space ("...", "#", ",") is a symbol token. 
 form, case folded, Latin, Greek and Cyrillic diacritics taken off, so "Cafe" and "CAFE" with an accent are one word.
 """
 
+# ruff: noqa: PLR0917 - kernels are given bare arrays: a tuple or object of them costs reference counts in each call.
+
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from text.buffers import Texts, buffers_of
+from text.jit import inlined, kernel
 from text.unicode import (
     DIGIT,
     EXPANDS,
@@ -36,11 +39,12 @@ _SEED = np.uint64(0x243F6A8885A308D3)  # fraction of pi
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # golden ratio, odd
 _MIX_A = np.uint64(0xFF51AFD7ED558CCD)  # the 64-bit finaliser of MurmurHash3
 _MIX_B = np.uint64(0xC4CEB9FE1A85EC53)
-_NEWLINE = 10
+_SPACE, _NEWLINE = 32, 10
+_BYTE = np.uint64(8)
 _HALF = np.uint64(32)
 _THIRD = np.uint64(33)
 
-Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Offsets: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +75,9 @@ class Tokens:
 
     def words_only(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
         """(hashes uint64[m], offsets int64[n + 1]) of the words that hold a letter or digit: symbols left out."""
-        hashes: npt.NDArray[np.uint64]
-        hashes, offsets = _without_symbols(self.word_hashes, self.word_flags, self.word_offsets)
-        return hashes, offsets
+        hashes, offsets = np.empty_like(self.word_hashes), np.zeros_like(self.word_offsets)
+        _without_symbols(self.word_hashes, self.word_flags, self.word_offsets, hashes, offsets)
+        return hashes[: offsets[-1]], offsets
 
     def words(self, text: int) -> list[str]:
         """The words and symbols of one text, for people and tests."""
@@ -96,7 +100,7 @@ def tokenize(texts: Texts) -> Tokens:
 
 def tokenize_buffer(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Tokens:
     """`tokenize` for bytes that are at hand: text i is data[offsets[i]:offsets[i + 1]]."""
-    width = np.int32 if len(data) < 2**31 - 1 else np.int64
+    width: type[np.signedinteger[Any]] = np.int32 if len(data) < 2**31 - 1 else np.int64
     n = len(offsets) - 1
     characters, word_offsets, line_offsets = np.empty(n, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     most_lines = int(np.count_nonzero(data == _NEWLINE)) + n
@@ -125,82 +129,126 @@ def tokenize_buffer(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64])
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _fold(h, point, folds, expansions):  # type: ignore[no-untyped-def]
-    fold = np.int64(folds[point])
-    if fold == 0:
-        return h
-    if fold < EXPANDS:
-        h = (h ^ np.uint64(fold)) * _MULTIPLIER
-        return h ^ (h >> _HALF)
-    at = fold - EXPANDS
-    for k in range(np.int64(expansions[at])):
-        h = (h ^ np.uint64(expansions[at + 1 + k])) * _MULTIPLIER
+@inlined
+def _push(h, lane, size, byte):  # type: ignore[no-untyped-def]
+    """One more byte of a folded word into its state (hash, lane, bytes): eight of them are mixed at a time."""
+    lane = (lane << _BYTE) | byte
+    size += 1
+    if size & 7 == 0:
+        h = (h ^ lane) * _MULTIPLIER
         h ^= h >> _HALF
-    return h
+        lane = np.uint64(0)
+    return h, lane, size
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _finish(h):  # type: ignore[no-untyped-def]
+@kernel
+def _push_point(h, lane, size, point):  # type: ignore[no-untyped-def]
+    """A folded code point: one byte in ASCII, else three of which the first is 0x80 or more, so no two words meet."""
+    if point >= 0x80:
+        h, lane, size = _push(h, lane, size, np.uint64(0x80 | (point >> 16)))
+        h, lane, size = _push(h, lane, size, np.uint64((point >> 8) & 0xFF))
+    return _push(h, lane, size, np.uint64(point & 0xFF))
+
+
+@kernel
+def _push_folded(h, lane, size, point, folds, expansions):  # type: ignore[no-untyped-def]
+    fold = np.int64(folds[point])
+    if fold >= EXPANDS:
+        at = fold - EXPANDS
+        for k in range(np.int64(expansions[at])):
+            h, lane, size = _push_point(h, lane, size, np.int64(expansions[at + 1 + k]))
+    elif fold:
+        h, lane, size = _push_point(h, lane, size, fold)
+    return h, lane, size
+
+
+@inlined
+def finish(h):  # type: ignore[no-untyped-def]
+    """Spread a 64-bit state over all its bits."""
     h = (h ^ (h >> _THIRD)) * _MIX_A
     h = (h ^ (h >> _THIRD)) * _MIX_B
     return h ^ (h >> _THIRD)
 
 
-@numba.njit(cache=True, nogil=True)
-def _token(data, at, end, first, step, tables):  # type: ignore[no-untyped-def]
-    """The token that starts at `at` with code point `first`: (its end, hash, code points, class bits together)."""
-    classes, folds, expansions = tables
-    kind = classes[first]
-    bits, count = np.int64(kind), np.int64(1)
-    h = _fold(_SEED, first, folds, expansions)
-    at += step
-    joined = (JOINS | EXTENDS) if kind & JOINS else EXTENDS
-    is_symbol = not (kind & (JOINS | UNSPACED))
+@kernel
+def _rest(data, at, end, h, lane, size, joins, first, classes, folds, expansions):  # type: ignore[no-untyped-def]
+    """Go on with a token while classes are in `joins` or the code point is `first`: (end, state, points, bits)."""
+    bits, count = np.int64(0), np.int64(0)
     while at < end:
-        if data[at] < 0x80:
-            point, step = np.int64(data[at]), 1
-        else:
-            point, step = decode(data, at, end)
-        kind = classes[point]
-        if not (kind & joined or (is_symbol and point == first)):
+        point, step = decode(data, at, end)
+        kind = np.int64(classes[point])
+        if not (kind & joins or point == first):
             break
-        h = _fold(h, point, folds, expansions)
+        h, lane, size = _push_folded(h, lane, size, point, folds, expansions)
         bits |= kind
         count += 1
         at += step
-    return at, _finish(h), count, bits
+    return at, h, lane, size, count, bits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
+def _token(data, at, end, classes, folds, expansions, ascii_):  # type: ignore[no-untyped-def]
+    """The token at `at`: (its end, hash, code points, class bits together). IGNORED alone where there is none."""
+    h, lane, size = _SEED, np.uint64(0), np.int64(0)
+    start, bits = at, np.int64(0)
+    while at < end:  # letters, digits and underscores of ASCII, without a call
+        both = np.int64(ascii_[data[at]])
+        if both == 0:
+            break
+        bits |= both
+        h, lane, size = _push(h, lane, size, np.uint64(both & 0xFF))
+        at += 1
+    count, bits = at - start, bits >> 8
+    if count == 0 or (at < end and data[at] >= 0x80):
+        joins, first = JOINS | EXTENDS, np.int64(-1)
+        if count == 0:
+            point, step = decode(data, at, end)
+            bits = np.int64(classes[point])
+            count, at = np.int64(1), at + step
+            if bits & IGNORED:
+                return at, h, count, bits
+            h, lane, size = _push_folded(h, lane, size, point, folds, expansions)
+            if not bits & JOINS:
+                joins = EXTENDS
+            if not bits & (JOINS | UNSPACED):
+                first = point
+        if at < end and (first < 0 or data[at] >= 0x80 or data[at] == first):
+            at, h, lane, size, more, kinds = _rest(
+                data, at, end, h, lane, size, joins, first, classes, folds, expansions
+            )
+            count, bits = count + more, bits | (kinds & ~IGNORED)
+    return at, finish((h ^ lane) * _MULTIPLIER + np.uint64(size)), count, bits
+
+
+@kernel
 def _tokenize(data, offsets, tables, characters, words, lines):  # type: ignore[no-untyped-def]
     """Fill the arrays of words and lines; False where there was no room for all words."""
     word_offsets, starts, ends, hashes, lengths, flags = words
     line_offsets, line_starts, line_ends = lines
-    classes = tables[0]
+    classes, folds, expansions, ascii_ = tables
     w, line, room = np.int64(0), np.int64(0), len(starts)
     word_offsets[0], line_offsets[0] = 0, 0
     for t in range(len(offsets) - 1):
         at, end, count = offsets[t], offsets[t + 1], np.int64(0)
         line_starts[line] = at
         while at < end:
-            point, step = decode(data, at, end)
-            if classes[point] & IGNORED:
-                if point == _NEWLINE:
-                    line_ends[line] = at
-                    line += 1
-                    line_starts[line] = at + 1
-                at += step
-                count += 1
+            if data[at] == _SPACE:
+                at, count = at + 1, count + 1
+                continue
+            if data[at] == _NEWLINE:
+                line_ends[line] = at
+                at, count, line = at + 1, count + 1, line + 1
+                line_starts[line] = at
+                continue
+            start = at
+            at, h, length, bits = _token(data, at, end, classes, folds, expansions, ascii_)
+            count += length
+            if bits & IGNORED:
                 continue
             if w == room:
                 return False
-            starts[w] = at
-            at, hashes[w], length, bits = _token(data, at, end, point, step, tables)
-            ends[w] = at
-            lengths[w] = length
+            starts[w], ends[w], hashes[w], lengths[w] = start, at, h, length
             flags[w] = (bits & (LETTER | DIGIT)) or SYMBOL
-            count += length
             w += 1
         line_ends[line] = end
         line += 1
@@ -209,13 +257,12 @@ def _tokenize(data, offsets, tables, characters, words, lines):  # type: ignore[
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def _without_symbols(hashes, flags, offsets):  # type: ignore[no-untyped-def]
-    kept, new_offsets, m = np.empty_like(hashes), np.zeros_like(offsets), 0
+@kernel
+def _without_symbols(hashes, flags, offsets, kept, new_offsets):  # type: ignore[no-untyped-def]
+    m = 0
     for t in range(len(offsets) - 1):
         for w in range(offsets[t], offsets[t + 1]):
             if flags[w] != SYMBOL:
                 kept[m] = hashes[w]
                 m += 1
         new_offsets[t + 1] = m
-    return kept[:m], new_offsets

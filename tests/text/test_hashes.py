@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import text
 
+GOLDEN_TEXT = [[-4136870770076120764, -8146180847584840872], [9075900273720978793, -3221749149268496541]]
+GOLDEN_WORD = [16240190530972412182]
+
 
 @pytest.mark.parametrize(("words", "n", "count"), [(0, 3, 0), (1, 3, 1), (2, 3, 1), (3, 3, 1), (4, 3, 2), (9, 1, 9)])
 def test_number_of_ngrams(words: int, n: int, count: int) -> None:
@@ -55,7 +58,3 @@ def test_no_collision_among_many_near_texts() -> None:
 def test_stored_hashes_do_not_change() -> None:
     assert text.normalised_hash(["", "The same  text\n"]).tolist() == GOLDEN_TEXT
     assert text.tokenize(["word"]).word_hashes.tolist() == GOLDEN_WORD
-
-
-GOLDEN_TEXT: list[list[int]] = []
-GOLDEN_WORD: list[int] = []

@@ -28,13 +28,12 @@ TEXTS = st.lists(st.text(), max_size=6)
         ("สวัสดี", ["ส", "วั", "ส", "ดี"]),
         ("안녕 세계", ["안녕", "세계"]),
         ("soft\u00adhyphen zero\u200bwidth", ["soft\u00adhyphen", "zero", "width"]),
-        ("\ufeffa\u00a0b\u2028c\x85d", ["\ufeffa", "b", "c", "d"]),
+        ("\ufeffa\u00a0b\u2028c\x85d", ["a", "b", "c", "d"]),
         ("e\u0301te \u0301", ["e\u0301te", "\u0301"]),
     ],
 )
 def test_words_and_symbols(given_text: str, words: list[str]) -> None:
-    got = [word for word in text.tokenize([given_text]).words(0)]
-    assert got in (words, [w.removeprefix("\ufeff") for w in words])
+    assert text.tokenize([given_text]).words(0) == words
 
 
 def test_flags_tell_letters_digits_and_symbols() -> None:
@@ -45,8 +44,16 @@ def test_flags_tell_letters_digits_and_symbols() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("CAFÉ", "cafe"), ("ﬁx", "FIX"), ("Straße", "STRASSE"), ("e\u0301", "é"), ("ＡＢ１", "ab1"), ("co\u00adop", "coop"), ("Ёж", "еж")],
-)  # fmt: skip
+    [
+        ("CAFÉ", "cafe"),
+        ("ﬁx", "FIX"),
+        ("Straße", "STRASSE"),
+        ("e\u0301", "é"),
+        ("\uff21\uff22\uff11", "ab1"),
+        ("co\u00adop", "coop"),
+        ("Ёж", "еж"),
+    ],
+)
 def test_words_that_fold_together(one: str, other: str) -> None:
     hashes = text.tokenize([one, other]).word_hashes
     assert len(hashes) == 2
