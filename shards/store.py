@@ -116,7 +116,10 @@ class ParquetWriter:
     exception makes it vanish.
     """
 
-    def __init__(self, url: str, schema: pa.Schema, *, with_digest: bool = True) -> None:
+    def __init__(
+        self, url: str, schema: pa.Schema, *, with_digest: bool = True, row_group_bytes: int = ROW_GROUP_BYTES
+    ) -> None:
+        self._row_group_bytes = row_group_bytes
         self.schema = stored_columns(schema)
         self.rows = 0
         self.digest = 0
@@ -138,7 +141,7 @@ class ParquetWriter:
             self.digest = (self.digest + sum(row_hashes(batch))) % MODULUS
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
+        if self._waiting_bytes >= self._row_group_bytes:
             self._flush()
 
     def _flush(self) -> None:

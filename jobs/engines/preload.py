@@ -2,7 +2,6 @@
 
 import contextlib
 
-import datatrove.executor.local
 import duckdb  # noqa: F401
 import numba  # noqa: F401
 import pyarrow.compute

@@ -1,0 +1,193 @@
+"""One group of a plan: its tasks, its resume, its manifests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.plan import GroupPlan, Plan
+from jobs.progress import Progress
+from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
+from shards.manifest import Tally, manifest, total
+from shards.store import filesystem, join, names, read_json, remove, tables, write_json
+
+if TYPE_CHECKING:
+    from jobs.run import Engine
+
+WORK = ".work"
+COUNTED = ("gristmill", "datatrove", "pyarrow", "duckdb", "numba", "numpy", "trafilatura", "fastwarc", "xxhash", "pyspark")
+
+
+class GroupFailed(Exception):
+    """Shards of a group failed; a line a shard."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(f"{len(lines)} shards failed")
+        self.lines = lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRun:
+    """A group over the shards (or units) that it reads, on an engine."""
+
+    plan: Plan
+    group: GroupPlan
+    shards: list[str]
+    engine: Engine
+    progress: Progress
+
+    @property
+    def out(self) -> str:
+        return self.plan.recipe.output
+
+    def outputs(self) -> list[str]:
+        return tables(join(self.out, self.group.folder, "data"))
+
+    def run(self) -> list[str]:
+        """Do the group and return its data shards (of tokens: the shards that it read). Raises GroupFailed."""
+        started = time.monotonic()
+        self._prepare()
+        if self.group.scope == "tokens":
+            self._tokens(started)
+            return self.shards
+        task = self._task()
+        self._each(task)
+        self._account(task, started)
+        remove(join(self.out, self.group.folder, WORK))
+        return self.outputs()
+
+    def _prepare(self) -> None:
+        """Clear what other settings left; keep what an interrupted run of these settings finished."""
+        mark = join(self.out, self.group.folder, UNITS, "group.json")
+        if read_json(mark) != {"fingerprint": self.group.fingerprint}:
+            for step in self.group.steps:
+                remove(join(self.out, step.folder))
+            write_json(mark, {"fingerprint": self.group.fingerprint})
+        for step in self.group.steps:
+            remove(join(self.out, step.folder, "manifest.json"))
+
+    def _task(self) -> ShardWork:
+        common: dict[str, Any] = {
+            "out": self.out, "steps": self.group.steps, "keep_dropped": self.plan.recipe.keep_dropped,
+        }  # fmt: skip
+        if self.group.scope == "ingest":
+            return DocumentTask(shards=len(self.plan.units), units=self.plan.units, limit=self.plan.limit, **common)
+        inputs = tuple(self.shards)
+        if self.group.scope == "document":
+            return DocumentTask(shards=len(inputs), inputs=inputs, **common)
+        work = join(self.out, self.group.folder, WORK)
+        self.progress.say(f"{self.group.steps[0].name}  comparing documents of {len(inputs)} shards")
+        verdicts = self.group.steps[0].step.decide(inputs, self.engine.shuffle(), work)
+        return ApplyTask(shards=len(inputs), inputs=inputs, verdicts=verdicts, **common)
+
+    def _each(self, task: ShardWork) -> None:
+        finished = {n for n in range(task.shards) if self._is_there(task, n)}
+        waiting = [n for n in range(task.shards) if n not in finished]
+        self.progress.begin(self._label(), task.shards, len(finished))
+
+        def tick() -> None:
+            if self.progress.due():
+                self.progress.update(len(names(join(self.out, self.group.folder, UNITS), ".json")) - 1)
+
+        self.engine.each(task, waiting, tick)
+        lines = [
+            f"{step_label(self.group)}: shard {task.part(n)}: {task.failure(n) or 'it left no record'}"
+            for n in waiting
+            if not self._is_there(task, n)
+        ]
+        if lines:
+            self.progress.end("")
+            raise GroupFailed(lines)
+
+    def _is_there(self, task: ShardWork, number: int) -> bool:
+        """A shard is done when its record is there and its data file is the one that the record tells of."""
+        record = task.record(number)
+        if record is None:
+            return False
+        told = record[self.group.steps[-1].name].shards[0]
+        files, path = filesystem(join(self.out, self.group.folder, "data", told["name"]))
+        return bool(files.exists(path)) and files.size(path) == told["bytes"]
+
+    def _account(self, task: ShardWork, started: float) -> None:
+        """Add up the shards and write the manifests, the group's last one last: it is what makes the group done."""
+        records = [task.record(number) or {} for number in range(task.shards)]
+        tallies = {step.name: total(record[step.name] for record in records) for step in self.group.steps}
+        self._check_flow(tallies)
+        inputs = self._inputs()
+        for step in self.group.steps:
+            account = manifest(
+                step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
+                inputs=inputs, tally=tallies[step.name],
+            )  # fmt: skip
+            write_json(join(self.out, step.folder, "manifest.json"), account)
+        remove(join(self.out, self.group.folder, UNITS))
+        self.progress.end(summary(self.group, tallies, time.monotonic() - started))
+
+    def _check_flow(self, tallies: dict[str, Tally]) -> None:
+        """What leaves a step enters the next: within the group, and from the group before."""
+        steps = [step.name for step in self.group.steps]
+        for before, after in zip(steps[:-1], steps[1:], strict=True):
+            same(f"{before} -> {after}", tallies[before].rows["kept"], tallies[after].rows["in"])
+        previous = [group for group in self.plan.groups if group.number < self.group.number]
+        if previous:
+            account = read_json(join(self.out, previous[-1].folder, "manifest.json"))
+            same(f"{previous[-1].folder} -> {steps[0]}", account["rows"]["kept"], tallies[steps[0]].rows["in"])
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        if self.group.scope == "ingest":
+            return [{"name": file.path, "bytes": file.bytes, "digest": file.digest} for file in self.plan.inputs]
+        before = [group for group in self.plan.groups if group.number < self.group.number][-1]
+        account = read_json(join(self.out, before.folder, "manifest.json"))
+        return [{"name": before.folder, "bytes": account["bytes"]["out"], "digest": account["digest"]}]
+
+    def _tokens(self, started: float) -> None:
+        step = self.group.steps[0]
+        folder = join(self.out, step.folder)
+        self.progress.say(f"tokens  encoding {len(self.shards)} shards")
+        told = step.step.run(self.shards, self.engine.shuffle(), join(folder, WORK), folder, self.plan.recipe.seed)
+        before = [group for group in self.plan.groups if group.number < self.group.number][-1]
+        account = read_json(join(self.out, before.folder, "manifest.json"))
+        rows, size = account["rows"]["kept"], account["bytes"]["out"]
+        same("tokens", rows, told["documents"])
+        tally = Tally(seconds=time.monotonic() - started)
+        tally.rows.update({"in": rows, "kept": told["documents"]})
+        tally.bytes.update({"in": size, "kept": size, "out": size})
+        written = manifest(
+            step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
+            inputs=self._inputs(), tally=tally,
+        )  # fmt: skip
+        remove(join(folder, WORK))
+        remove(join(folder, UNITS))
+        write_json(join(folder, "manifest.json"), {**written, **told})
+        self.progress.end(f"tokens  {told['tokens']} tokens of {told['documents']} documents")
+
+    def _label(self) -> str:
+        return step_label(self.group)
+
+
+def step_label(group: GroupPlan) -> str:
+    return " + ".join(step.name for step in group.steps)
+
+
+def same(where: str, left: int, right: int) -> None:
+    from shards.manifest import ConservationError
+
+    if left != right:
+        raise ConservationError(f"{where}: {left} rows left, {right} arrived")
+
+
+def summary(group: GroupPlan, tallies: dict[str, Tally], seconds: float) -> str:
+    """A line a step: what came in, what stayed, the rule that dropped most."""
+    return "\n".join(_lines(group, tallies, seconds))
+
+
+def _lines(group: GroupPlan, tallies: dict[str, Tally], seconds: float) -> Iterator[str]:
+    for step in group.steps:
+        rows, rules = tallies[step.name].rows, tallies[step.name].rules
+        share = rows["kept"] / rows["in"] if rows["in"] else 1.0
+        lost = f"  quarantined {rows['quarantined']}" if rows["quarantined"] else ""
+        top = f"  most by {rules.most_common(1)[0][0]} ({rules.most_common(1)[0][1]})" if rules else ""
+        yield f"{step.name:<16} {rows['kept']:>9} of {rows['in']:>9} kept  {share:6.1%}{lost}{top}"
+    yield f"{'':<16} {seconds:.1f} s"

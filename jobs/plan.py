@@ -1,0 +1,288 @@
+"""What a recipe means: groups of steps in order, their fingerprints, and what of it is done already. No work.
+
+A fingerprint covers all that shapes an answer: the step, its version, settings, seed and limit, the versions of the
+libraries behind it, the digests of the files it reads, and everything upstream. Worker count, engine and the output's
+path are not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import xxhash
+
+from jobs.recipe import Recipe, StepEntry
+from jobs.steps import STEPS
+from shards.schema import DOCUMENT
+from shards.store import exists, filesystem, join, read_json
+
+if TYPE_CHECKING:
+    from ingest import InputFile, Unit
+
+Scope = Literal["ingest", "document", "corpus", "tokens"]
+FINGERPRINT_DIGITS = 16
+COPIES = pa.schema([("copies", pa.int32()), ("first_seen", pa.timestamp("us", tz="UTC"))])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepPlan:
+    """One step with its place: `step` is the callable object (None for `read`), `schema` what its data holds."""
+
+    name: str
+    kind: str
+    folder: str
+    step: Any
+    domains: tuple[str, ...] | None
+    settings: dict[str, Any]
+    code: dict[str, Any]
+    fingerprint: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPlan:
+    """Fused steps: one read, one write. `done` groups are left alone; `reason` says why another is to do."""
+
+    number: int
+    scope: Scope
+    steps: tuple[StepPlan, ...]
+    done: bool = False
+    reason: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        return self.steps[-1].fingerprint
+
+    @property
+    def folder(self) -> str:
+        return self.steps[-1].folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All groups of a recipe, over the inputs as they are now."""
+
+    recipe: Recipe
+    limit: int | None
+    inputs: tuple[InputFile, ...]
+    units: tuple[Unit, ...]
+    groups: tuple[GroupPlan, ...]
+
+    @property
+    def to_do(self) -> tuple[GroupPlan, ...]:
+        return tuple(group for group in self.groups if not group.done)
+
+
+def make(recipe: Recipe, *, limit: int | None = None) -> Plan:
+    """List the inputs, fingerprint every step, and compare with what the output holds.
+
+    Raises InputError (ingest) for inputs that are missing or unreadable.
+    """
+    from ingest import plan_units
+
+    listed = list_sources(recipe)
+    unit_bytes = recipe.shard_bytes if limit is None else 1 << 62
+    units = tuple(
+        unit
+        for source, files in zip(recipe.sources, listed, strict=True)
+        for unit in plan_units(source, files, unit_bytes=unit_bytes)
+    )
+    steps = tuple(_steps(recipe, listed, limit))
+    groups = tuple(
+        dataclasses.replace(group, done=not (reason := _reason(recipe.output, group)), reason=reason)
+        for group in _groups(steps)
+    )
+    return Plan(
+        recipe=recipe,
+        limit=limit,
+        inputs=tuple(file for files in listed for file in files),
+        units=units,
+        groups=_need(recipe.output, groups),
+    )
+
+
+def list_sources(recipe: Recipe) -> list[tuple[InputFile, ...]]:
+    """The input files of each source. Digests of local files are remembered by size and time in the output."""
+    from ingest import list_inputs
+
+    known = {path: tuple(told) for path, told in (read_json(join(recipe.output, INPUTS)) or {}).items()}
+    return [list_inputs(source, known=known) for source in recipe.sources]
+
+
+INPUTS = ".gristmill/inputs.json"
+
+
+def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | None) -> Iterator[StepPlan]:
+    """`read` and each step of the recipe in order, each with the schema of the rows that leave it."""
+    schema = _source_schema(recipe)
+    entries = list(recipe.steps)
+    if not any(entry.kind == "extract" for entry in entries):
+        entries.insert(0, StepEntry(kind="extract", name="extract", step=STEPS["extract"].load()()))
+    settings: dict[str, Any] = {
+        "sources": [source_settings(source) for source in recipe.sources],
+        "shard_bytes": recipe.shard_bytes,
+        "keep_dropped": recipe.keep_dropped,
+    }
+    inputs = [[[file.path, file.bytes, file.digest] for file in files] for files in listed]
+    code = {"version": 1, "libraries": versions(("fastwarc", "resiliparse", "pyarrow", "ftfy"))}
+    upstream = fingerprint("read", code, settings, recipe.seed, limit, inputs)
+    yield StepPlan(
+        name="read", kind="read", folder="00-read", step=None, domains=None, settings=settings, code=code,
+        fingerprint=upstream, schema=schema,
+    )  # fmt: skip
+    for number, entry in enumerate(entries, 1):
+        settings, code = step_settings(entry), step_code(entry.step)
+        schema = merge(schema, COPIES if STEPS[entry.kind].scope == "corpus" else entry.step.adds)
+        upstream = fingerprint(entry.kind, code, settings, recipe.seed, limit, upstream)
+        yield StepPlan(
+            name=entry.name, kind=entry.kind, folder=f"{number:02d}-{entry.name}", step=entry.step,
+            domains=entry.domains, settings=settings, code=code, fingerprint=upstream, schema=schema,
+        )  # fmt: skip
+    if recipe.tokens is not None:
+        settings, code = plain(recipe.tokens), step_code(recipe.tokens)
+        yield StepPlan(
+            name="tokens", kind="tokens", folder=f"{len(entries) + 1:02d}-tokens", step=recipe.tokens, domains=None,
+            settings=settings, code=code, schema=schema,
+            fingerprint=fingerprint("tokens", code, settings, recipe.seed, limit, upstream),
+        )  # fmt: skip
+
+
+def _groups(steps: Sequence[StepPlan]) -> Iterator[GroupPlan]:
+    """Consecutive per-document steps are one group; a cut after extraction, so that nothing later extracts again."""
+    yield GroupPlan(number=0, scope="ingest", steps=tuple(steps[:2]))
+    number, fused = 1, list[StepPlan]()
+    for step in steps[2:]:
+        scope = "tokens" if step.kind == "tokens" else STEPS[step.kind].scope
+        if scope == "document":
+            fused.append(step)
+            continue
+        if fused:
+            yield GroupPlan(number=number, scope="document", steps=tuple(fused))
+            number, fused = number + 1, []
+        yield GroupPlan(number=number, scope=scope, steps=(step,))
+        number += 1
+    if fused:
+        yield GroupPlan(number=number, scope="document", steps=tuple(fused))
+
+
+def _reason(output: str, group: GroupPlan) -> str:
+    """Why a group is to do, in words; empty when all its manifests are there and tell of exactly this work."""
+    for step in group.steps:
+        found = read_json(join(output, step.folder, "manifest.json"))
+        if found is None:
+            return "not done yet"
+        if found["fingerprint"] != step.fingerprint:
+            return difference(found, step)
+    return ""
+
+
+def difference(found: Mapping[str, Any], step: StepPlan) -> str:
+    """What changed since a manifest was written, in words."""
+    before, now = flatten(found["settings"]), flatten(step.settings)
+    changed = [f"{key} {before.get(key)} -> {now.get(key)}" for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    if found["step"] != step.name or found["kind"] != step.kind:
+        return f"another step stood here: {found['step']}"
+    if changed:
+        return f"settings changed: {', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''}"
+    if found["code"] != json.loads(json.dumps(step.code)):
+        return "its version, a library's version, or a file it reads changed"
+    return "its inputs, the seed or the limit changed" if step.kind == "read" else "what comes before it changed"
+
+
+def _need(output: str, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
+    """A finished group whose data were removed (keep: last) is done again when a later group has to read them."""
+    needed, checked = False, list[GroupPlan]()
+    for group in reversed(groups):
+        has_data = group.scope == "tokens" or exists(join(output, group.folder, "data"))
+        if group.done and needed and not has_data:
+            group = dataclasses.replace(group, done=False, reason="its data are needed again")
+        needed = not group.done
+        checked.append(group)
+    return tuple(reversed(checked))
+
+
+def fingerprint(*parts: Any) -> str:
+    """The first 64 bits of the xxh3-128 of the parts as canonical JSON."""
+    told = json.dumps(parts, sort_keys=True, default=str, separators=(",", ":"))
+    return xxhash.xxh3_128_hexdigest(told)[:FINGERPRINT_DIGITS]
+
+
+def step_settings(entry: StepEntry) -> dict[str, Any]:
+    settings = plain(entry.step)
+    return {**settings, "domains": list(entry.domains)} if entry.domains is not None else settings
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """A settings dataclass as plain JSON values, fields in name order."""
+    from pydantic import TypeAdapter
+
+    told: dict[str, Any] = TypeAdapter(type(settings)).dump_python(settings, mode="json")
+    return dict(sorted(told.items()))
+
+
+def source_settings(source: Any) -> dict[str, Any]:
+    """A source's settings but its paths: where files lie does not shape answers, what is in them does (see inputs)."""
+    return {key: value for key, value in plain(source).items() if key != "paths"}
+
+
+def step_code(step: Any) -> dict[str, Any]:
+    """Version, libraries and files that a step's answers depend on."""
+    files = step.files() if hasattr(step, "files") else ()
+    return {
+        "version": step.version,
+        "libraries": versions(getattr(step, "libraries", ())),
+        "files": {path: file_digest(path) for path in files},
+    }
+
+
+def versions(names: Sequence[str]) -> dict[str, str]:
+    """Installed versions of distributions; "missing" for one that is not there."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def file_digest(url: str) -> str:
+    """The xxh3-128 of a file's content."""
+    files, path = filesystem(url)
+    digest = xxhash.xxh3_128()
+    with files.open(path, "rb") as source:
+        while block := source.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def merge(schema: pa.Schema, adds: pa.Schema) -> pa.Schema:
+    """The schema with a step's columns added or retyped."""
+    for field in adds:
+        at = schema.get_field_index(field.name)
+        schema = schema.append(field) if at < 0 else schema.set(at, field)
+    return schema
+
+
+def _source_schema(recipe: Recipe) -> pa.Schema:
+    schema = DOCUMENT
+    for source in recipe.sources:
+        schema = merge(schema, source.schema())
+    return schema
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,201 @@
+"""Run a plan: group after group, each left complete or resumable; nothing that is done is done again."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from jobs import plan as planning
+from jobs.engines.isolate import Task
+from jobs.errors import UserError
+from jobs.group import COUNTED, GroupFailed, GroupRun
+from jobs.lock import locked
+from jobs.plan import INPUTS, GroupPlan, Plan
+from jobs.progress import Progress
+from jobs.recipe import Recipe
+from shards.manifest import FORMAT
+from shards.step import Shuffle
+from shards.store import filesystem, join, names, read_json, remove, write_json
+
+DONE, FAILED, PARTIAL = 0, 1, 3
+
+
+class Engine(Protocol):
+    """Where tasks and shuffles run: `jobs.engines.local`, `jobs.engines.spark`."""
+
+    name: str
+    workers: int
+
+    def each(self, task: Task, numbers: Sequence[int], tick: Any = ...) -> None: ...
+    def shuffle(self) -> Shuffle: ...
+    def close(self) -> None: ...
+
+
+@dataclass(kw_only=True)
+class Result:
+    """How a run ended. exit_code: 0 done, 3 partial; steps: run.json's list; failures: a line a failed shard."""
+
+    output: str
+    exit_code: int = DONE
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    quarantined: int = 0
+    records: int = 0
+
+
+def run(
+    recipe: Recipe,
+    *,
+    engine: str = "local",
+    workers: int | None = None,
+    limit: int | None = None,
+    quiet: bool = False,
+) -> Result:
+    """Do what the recipe says into its output, from where an earlier run left it.
+
+    Raises UserError (and its kin) for what the user can mend; failed shards and too many quarantined records are
+    told by the result's exit code.
+    """
+    workers = workers or os.cpu_count() or 1
+    progress = Progress(quiet=quiet)
+    with _usable(recipe.output), locked(recipe.output):
+        plan = planning.make(recipe, limit=limit)
+        _remember_inputs(plan)
+        _remove_strangers(plan)
+        started = datetime.datetime.now(datetime.UTC)
+        chosen = _engine(engine, workers, recipe.memory_bytes)
+        try:
+            result = _run_groups(plan, chosen, progress, started)
+        finally:
+            chosen.close()
+    return _judge(result, recipe, progress)
+
+
+class _usable:
+    """Turn the system's refusals (no permission, disk full) into one line that names the place."""
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+
+    def __enter__(self) -> None:
+        if "://" not in self.out:
+            try:
+                os.makedirs(self.out, exist_ok=True)
+            except OSError as error:
+                raise UserError(f"{self.out}: cannot be written ({error.strerror}); choose another output") from None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, OSError) and error.errno is not None and not isinstance(error, BrokenPipeError):
+            mend = "free some space, then run again: it resumes" if error.errno == 28 else "mend it, then run again"
+            raise UserError(f"{error.filename or self.out}: {error.strerror}; {mend}", exit_code=FAILED) from error
+
+
+def _engine(name: str, workers: int, memory_bytes: int) -> Engine:
+    if name == "local":
+        from jobs.engines.local import LocalEngine
+
+        return LocalEngine(workers=workers, memory_bytes=memory_bytes)
+    if name == "spark":
+        from jobs.engines.spark import SparkEngine
+
+        return SparkEngine(workers=workers, memory_bytes=memory_bytes)
+    raise UserError(f"engine {name!r}: is not known; engines: local, spark")
+
+
+def _run_groups(plan: Plan, engine: Engine, progress: Progress, started: datetime.datetime) -> Result:
+    result = Result(output=plan.recipe.output)
+    shards: list[str] = []
+    for group in plan.groups:
+        work = GroupRun(plan=plan, group=group, shards=shards, engine=engine, progress=progress)
+        if group.done:
+            shards = work.outputs() if group.scope != "tokens" else shards
+        else:
+            try:
+                shards = work.run()
+            except GroupFailed as failed:
+                result.failures += failed.lines
+                result.exit_code = PARTIAL
+        if result.failures:
+            break
+        result.steps += [_told(plan, group, step) for step in group.steps]
+        _write_run(plan, result, engine, started)
+    if not result.failures:
+        _keep_last(plan)
+    return result
+
+
+def _told(plan: Plan, group: GroupPlan, step: planning.StepPlan) -> dict[str, Any]:
+    account = read_json(join(plan.recipe.output, step.folder, "manifest.json"))
+    return {
+        "step": step.name, "kind": step.kind, "folder": step.folder, "group": group.number,
+        "data": step is group.steps[-1] and group.scope != "tokens", "fingerprint": step.fingerprint,
+        **{key: account.get(key) for key in ("digest", "dropped_digest", "signals_digest")},
+    }  # fmt: skip
+
+
+def _write_run(plan: Plan, result: Result, engine: Engine, started: datetime.datetime) -> None:
+    recipe = plan.recipe
+    finished = datetime.datetime.now(datetime.UTC)
+    before = read_json(join(recipe.output, "run.json")) or {}
+    if not plan.to_do and before.get("steps") == result.steps:
+        return
+    write_json(
+        join(recipe.output, "run.json"),
+        {
+            "format": FORMAT, "name": recipe.name, "seed": recipe.seed, "recipe": recipe.document,
+            "recipe_path": recipe.path, "engine": engine.name, "workers": engine.workers, "limit": plan.limit,
+            "command": shlex.join(["gristmill", *sys.argv[1:]]), "started": started.isoformat(timespec="seconds"),
+            "finished": finished.isoformat(timespec="seconds"), "seconds": round((finished - started).total_seconds(), 1),
+            "versions": planning.versions(COUNTED), "steps": result.steps,
+        },
+    )  # fmt: skip
+
+
+def _remember_inputs(plan: Plan) -> None:
+    known = {file.path: [file.bytes, file.mtime_ns, file.digest] for file in plan.inputs if file.mtime_ns}
+    if read_json(join(plan.recipe.output, INPUTS)) != known:
+        write_json(join(plan.recipe.output, INPUTS), known)
+
+
+def _remove_strangers(plan: Plan) -> None:
+    """Remove folders of steps that the recipe has no more: nothing stale may be taken for a result."""
+    files, path = filesystem(plan.recipe.output)
+    wanted = {step.folder for group in plan.groups for step in group.steps}
+    found = files.ls(path, detail=False) if files.exists(path) else []
+    for name in (entry.rstrip("/").rsplit("/", 1)[-1] for entry in found):
+        is_ours = name[:2].isdigit() and name[2:3] == "-" and files.isdir(join(path, name))
+        if is_ours and name not in wanted and names(join(plan.recipe.output, name)):
+            remove(join(plan.recipe.output, name))
+
+
+def _keep_last(plan: Plan) -> None:
+    """With keep: last, remove the data of all groups but the last that has data."""
+    if plan.recipe.keep != "last":
+        return
+    holding = [group for group in plan.groups if group.scope != "tokens"]
+    for group in holding[:-1]:
+        remove(join(plan.recipe.output, group.folder, "data"))
+
+
+def _judge(result: Result, recipe: Recipe, progress: Progress) -> Result:
+    """Set the exit code by what was quarantined, and say how it ended."""
+    accounts = [read_json(join(recipe.output, step["folder"], "manifest.json")) for step in result.steps]
+    result.quarantined = sum(account["rows"]["quarantined"] for account in accounts)
+    result.records = accounts[0]["rows"]["in"] if accounts else 0
+    if result.failures:
+        for line in result.failures[:10]:
+            progress.say(line)
+        progress.say(f"{recipe.output}: {len(result.failures)} shards failed, so later steps did not start; run again to resume")
+    elif result.quarantined > recipe.max_quarantined * max(result.records, 1):
+        result.exit_code = PARTIAL
+        progress.say(
+            f"{result.quarantined} of {result.records} records are quarantined, more than max_quarantined "
+            f"{recipe.max_quarantined}; see: gristmill sql {recipe.output} \"FROM quarantine\""
+        )
+    return result
+
