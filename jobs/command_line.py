@@ -31,7 +31,6 @@ class Engine(StrEnum):
 
     local = "local"
     spark = "spark"
-    slurm = "slurm"
 
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe, a YAML file.")]
@@ -46,7 +45,7 @@ Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so ma
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow, and rarely asked
+        from importlib.metadata import PackageNotFoundError, version
 
         try:
             typer.echo(f"gristmill {version('gristmill')}")

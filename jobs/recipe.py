@@ -57,7 +57,7 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
 def _read(path: str) -> bytes:
     try:
         if "://" in path:
-            import fsspec  # noqa: PLC0415 - only for recipes kept elsewhere
+            import fsspec
 
             with fsspec.open(path, "rb") as stream:
                 return bytes(stream.read(recipe_lines.MAX_BYTES + 1))

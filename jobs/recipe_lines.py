@@ -129,7 +129,7 @@ def _form(error: yaml.MarkedYAMLError, line: int) -> str:
 def _refuse_exotic(text: str, label: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -198,17 +198,17 @@ def resolve(text: str) -> Any:
 
 
 def _substituted(text: str, path: Path, tree: Tree) -> str:
+    where = ".".join(part if isinstance(part, str) else str(part + 1) for part in path)
+
     def value(match: re.Match[str]) -> str:
         escaped, name = match.groups()
         if escaped:
             return match[0][1:]
         if not _NAME.fullmatch(name):
-            tree.add(
-                path,
-                f"{match[0]} names no environment variable; only ${{NAME}} is replaced, $${{...}} stands for itself",
-            )
+            what = "names no environment variable; only ${NAME} is replaced, $${...} stands for itself"
+            tree.add(path, f"{match[0]} {what}", where=where)
         elif name not in os.environ:
-            tree.add(path, f"${{{name}}} is not set in the environment; try: export {name}=...")
+            tree.add(path, f"${{{name}}} is not set in the environment; try: export {name}=...", where=where)
         else:
             return os.environ[name]
         return match[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import types
 import typing
@@ -11,6 +12,7 @@ from typing import Any
 from jobs.errors import nearest
 from jobs.recipe_lines import Path, Tree
 
+UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 EXPECTED = {
     "int": "a whole number",
     "float": "a number",
@@ -35,7 +37,13 @@ def note(tree: Tree, path: Path, where: str, settings: type[Any], errors: Sequen
     places: dict[Path, list[Any]] = {}
     for error in errors:
         places.setdefault(_place(error, value, settings), []).append(error)
+    unknown = {str(inner[-1]): inner[:-1] for inner, found in places.items() if found[0]["type"] in UNKNOWN}
     for inner, found in places.items():
+        if found[0]["type"] == "missing" and any(
+            around == inner[:-1] and difflib.get_close_matches(key, [str(inner[-1])], n=1)
+            for key, around in unknown.items()
+        ):
+            continue  # it is there, misspelt, and the misspelling is told
         said = ".".join([where, *(str(part) for part in inner if isinstance(part, str))]).strip(".")
         what = _sentence(found, inner, at(value, inner), tree.raw.get((*path, *inner)), settings)
         tree.add((*path, *inner), what, where=said)
@@ -119,7 +127,7 @@ def _one(error: Any, place: Path, value: Any, settings: type[Any]) -> str:
             said = f"has too few values; number {last + 1} is missing"
         case "missing":
             said = f"is missing; add {last}: ..."
-        case "unexpected_keyword_argument" | "extra_forbidden":
+        case _ if kind in UNKNOWN:
             said = f"unknown key; {nearest(str(last), fields_at(settings, place[:-1]), what='keys')}"
         case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
             said = _limit(kind, context[LIMITS[kind]], value)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from jobs.sizes import parse_size
@@ -23,6 +24,13 @@ Size = Annotated[int, BeforeValidator(parse_size)]
 NOT_BUILT = ("mix", "synth", "train")
 SECTIONS = ("sources", "steps", "tokens", *NOT_BUILT)
 
+
+def _run_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ValueError(f"{name!r} is no name of a run; use letters, digits, . _ and -, no spaces")
+    return name
+
+
 _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
@@ -30,7 +38,7 @@ _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 class Settings:
     """The top-level keys of a recipe that are plain values."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Annotated[str, AfterValidator(_run_name)]
     """What the run is called: letters, digits, `.`, `_`, `-`."""
     output: str = Field(min_length=1)
     """The folder or fsspec URL that everything is written under."""
@@ -43,7 +51,7 @@ class Settings:
     max_quarantined: float = Field(default=0.001, ge=0.0, le=1.0)
     """Share (0..1) of records that may be quarantined before the run ends with exit 3."""
     shard_bytes: Size = Field(default=64 << 20, ge=1 << 10)
-    """Uncompressed bytes of text that a shard aims at: a number or 64MiB."""
+    """Bytes of input, as they are stored, that one shard is made from: a number or 64MiB."""
     memory_bytes: Size = Field(default=1 << 30, ge=64 << 20)
     """A worker's share of memory for sorts and joins: a number or 1GiB."""
 

@@ -196,9 +196,11 @@ def _check_names(tree: Tree, entries: list[Any]) -> None:
 def _check_name(tree: Tree, path: Path, name: Any, kind: Any) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         tree.add(path, f"{shown(name)} is no step name; use small letters, digits, _ and -", where="name")
-    elif name in KEYS or (name in STEPS and name != kind):
-        what = "a key of the recipe" if name in KEYS else "another kind of step"
-        tree.add(path, f"{name!r} is {what}, so --set could not tell them apart; choose another", where="name")
+    elif name in (*KEYS, "read") or (name in STEPS and name != kind):
+        what = (
+            "another kind of step" if name in STEPS else "a key of the recipe" if name in KEYS else "a step of each run"
+        )
+        tree.add(path, f"{name!r} is {what}, so the two could not be told apart; choose another", where="name")
 
 
 def _check_order(tree: Tree, entries: list[Any], found: list[Source]) -> None:
