@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from jobs.run import Engine
 
 WORK = ".work"
-COUNTED = ("gristmill", "datatrove", "pyarrow", "duckdb", "numba", "numpy", "trafilatura", "fastwarc", "xxhash", "pyspark")
+COUNTED = (
+    "gristmill",
+    "datatrove",
+    "pyarrow",
+    "duckdb",
+    "numba",
+    "numpy",
+    "trafilatura",
+    "fastwarc",
+    "xxhash",
+    "pyspark",
+)
 
 
 class GroupFailed(Exception):

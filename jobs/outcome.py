@@ -92,19 +92,26 @@ def _join(first: Judged, second: Judged, shift: int) -> Judged:
     def moved(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.set_column(0, rows.schema.field(0), pc.add(rows.column(0), pa.scalar(shift, pa.int32())))
 
-    signals = None
-    if first.signals is not None or second.signals is not None:
-        missing = (first if first.signals is None else second)
-        rows = len(missing.kept_rows) + missing.drops.num_rows + missing.failures.num_rows
-        blank = pa.RecordBatch.from_pylist([{}] * rows, schema=(first.signals or second.signals).schema)
-        signals = _concat(first.signals or blank, second.signals or blank)
     return Judged(
         kept=_concat(first.kept, second.kept),
         kept_rows=np.concatenate([first.kept_rows, second.kept_rows + np.int32(shift)]),
         drops=_concat(first.drops, moved(second.drops)),
         failures=_concat(first.failures, moved(second.failures)),
-        signals=signals,
+        signals=_joined_signals(first, second),
     )
+
+
+def _joined_signals(first: Judged, second: Judged) -> pa.RecordBatch | None:
+    """Signals of both; rows of a half that failed as a whole have none, so theirs are null."""
+    known = first.signals if first.signals is not None else second.signals
+    if known is None:
+        return None
+    parts = []
+    for half in (first, second):
+        rows = len(half.kept_rows) + half.drops.num_rows + half.failures.num_rows
+        blank = pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in known.schema], schema=known.schema)
+        parts.append(half.signals if half.signals is not None else blank)
+    return _concat(parts[0], parts[1])
 
 
 def _concat(first: pa.RecordBatch, second: pa.RecordBatch, order: Rows | None = None) -> pa.RecordBatch:

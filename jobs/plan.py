@@ -185,7 +185,8 @@ def _reason(output: str, group: GroupPlan) -> str:
 def difference(found: Mapping[str, Any], step: StepPlan) -> str:
     """What changed since a manifest was written, in words."""
     before, now = flatten(found["settings"]), flatten(step.settings)
-    changed = [f"{key} {before.get(key)} -> {now.get(key)}" for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    keys = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    changed = [f"{key} {before.get(key)} -> {now.get(key)}" for key in keys]
     if found["step"] != step.name or found["kind"] != step.kind:
         return f"another step stood here: {found['step']}"
     if changed:
@@ -198,7 +199,8 @@ def difference(found: Mapping[str, Any], step: StepPlan) -> str:
 def _need(output: str, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
     """A finished group whose data were removed (keep: last) is done again when a later group has to read them."""
     needed, checked = False, list[GroupPlan]()
-    for group in reversed(groups):
+    for planned in reversed(groups):
+        group = planned
         has_data = group.scope == "tokens" or exists(join(output, group.folder, "data"))
         if group.done and needed and not has_data:
             group = dataclasses.replace(group, done=False, reason="its data are needed again")
@@ -210,7 +212,7 @@ def _need(output: str, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
 def fingerprint(*parts: Any) -> str:
     """The first 64 bits of the xxh3-128 of the parts as canonical JSON."""
     told = json.dumps(parts, sort_keys=True, default=str, separators=(",", ":"))
-    return xxhash.xxh3_128_hexdigest(told)[:FINGERPRINT_DIGITS]
+    return str(xxhash.xxh3_128_hexdigest(told.encode())[:FINGERPRINT_DIGITS])
 
 
 def step_settings(entry: StepEntry) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def _engine(name: str, workers: int, memory_bytes: int) -> Engine:
     if name == "spark":
         from jobs.engines.spark import SparkEngine
 
-        return SparkEngine(workers=workers, memory_bytes=memory_bytes)
+        spark: Engine = SparkEngine(workers=workers, memory_bytes=memory_bytes)
+        return spark
     raise UserError(f"engine {name!r}: is not known; engines: local, spark")
 
 
@@ -190,12 +191,13 @@ def _judge(result: Result, recipe: Recipe, progress: Progress) -> Result:
     if result.failures:
         for line in result.failures[:10]:
             progress.say(line)
-        progress.say(f"{recipe.output}: {len(result.failures)} shards failed, so later steps did not start; run again to resume")
+        progress.say(
+            f"{recipe.output}: {len(result.failures)} shards failed, so later steps did not start; run again to resume"
+        )
     elif result.quarantined > recipe.max_quarantined * max(result.records, 1):
         result.exit_code = PARTIAL
         progress.say(
             f"{result.quarantined} of {result.records} records are quarantined, more than max_quarantined "
-            f"{recipe.max_quarantined}; see: gristmill sql {recipe.output} \"FROM quarantine\""
+            f'{recipe.max_quarantined}; see: gristmill sql {recipe.output} "FROM quarantine"'
         )
     return result
-

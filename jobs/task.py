@@ -45,6 +45,10 @@ class ShardWork:
     def note(self, name: str) -> str:
         return join(self.out, self.steps[-1].folder, UNITS, name)
 
+    def __call__(self, number: int) -> None:
+        """Do one shard: write its files, then its record."""
+        raise NotImplementedError
+
     def record(self, number: int) -> dict[str, Tally] | None:
         """The tallies of a finished shard by step; None when it is not finished for these settings."""
         found = read_json(self.note(f"{number:05d}.json"))

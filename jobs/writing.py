@@ -97,7 +97,12 @@ class StepFiles:
             files, path = filesystem(self.path("data"))
             written = self._writers["data"]
             self.tally.shards.append(
-                {"name": self.part, "rows": written.rows, "bytes": int(files.size(path)), "digest": to_hex(written.digest)}
+                {
+                    "name": self.part,
+                    "rows": written.rows,
+                    "bytes": int(files.size(path)),
+                    "digest": to_hex(written.digest),
+                }
             )
         for kind in ("data", "dropped", "signals", "quarantine"):
             if kind not in self._writers:

@@ -29,10 +29,7 @@ def row_hashes(batch: pa.RecordBatch) -> list[int]:
     """The xxh3-128 of each row over its stored columns (transient ones do not count), as integers."""
     encoded, offsets = _encoded(batch)
     starts = offsets.tolist()
-    return [
-        xxhash.xxh3_128_intdigest(encoded[a:b])
-        for a, b in zip(starts[:-1], starts[1:], strict=True)
-    ]
+    return [xxhash.xxh3_128_intdigest(encoded[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
 
 
 def row_ids(batch: pa.RecordBatch) -> pa.Array:
@@ -55,7 +52,9 @@ def _encoded(batch: pa.RecordBatch) -> tuple[memoryview, np.ndarray[Any, np.dtyp
     for name in sorted(name for name in batch.schema.names if not is_transient(name)):
         column = batch.column(name)
         key = name.encode()
-        flags = pc.if_else(column.is_null(), pa.scalar(key + NULL, pa.large_binary()), pa.scalar(key + VALUE, pa.large_binary()))
+        flags = pc.if_else(
+            column.is_null(), pa.scalar(key + NULL, pa.large_binary()), pa.scalar(key + VALUE, pa.large_binary())
+        )
         pieces += [flags, _values(column)]
     if not pieces or batch.num_rows == 0:
         return memoryview(b""), np.zeros(batch.num_rows + 1, dtype=np.int64)

@@ -96,7 +96,7 @@ class Tally:
             rules=Counter(told["rules"]),
             domains={name: Counter(counts) for name, counts in told["domains"].items()},
             digests={kind: int(value, 16) for kind, value in told["digests"].items()},
-            histograms={name: Counter({edge: rows for edge, rows in pairs}) for name, pairs in told["histograms"].items()},
+            histograms={name: Counter(dict(pairs)) for name, pairs in told["histograms"].items()},
             shards=list(told["shards"]),
             seconds=told["seconds"],
             cpu_seconds=told["cpu_seconds"],
@@ -105,13 +105,13 @@ class Tally:
 
 
 def buckets(column: pa.Array) -> Counter[float]:
-    """Rows by bucket: eight buckets an octave, named by their lower edge, so that histograms of shards add up exactly.
+    """Rows by bucket: eight buckets an octave, named by the edge nearer to zero, so that histograms of shards add up exactly.
 
     Nulls and not-a-number are left out; zero has a bucket of its own.
     """
     numbers = np.asarray(column.drop_null().cast(pa.float64()).to_numpy(zero_copy_only=False))
     mantissa, exponent = np.frexp(numbers[np.isfinite(numbers)])
-    edges = np.ldexp(np.floor(mantissa * 2 * STEPS_PER_OCTAVE) / (2 * STEPS_PER_OCTAVE), exponent)
+    edges = np.ldexp(np.trunc(mantissa * 2 * STEPS_PER_OCTAVE) / (2 * STEPS_PER_OCTAVE), exponent)
     values, counts = np.unique(edges, return_counts=True)
     return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
@@ -125,7 +125,14 @@ def total(tallies: Iterable[Tally]) -> Tally:
 
 
 def manifest(
-    *, step: str, kind: str, settings: dict[str, Any], code: dict[str, Any], fingerprint: str, inputs: list[Any], tally: Tally
+    *,
+    step: str,
+    kind: str,
+    settings: dict[str, Any],
+    code: dict[str, Any],
+    fingerprint: str,
+    inputs: list[Any],
+    tally: Tally,
 ) -> dict[str, Any]:
     """The content of manifest.json; raises ConservationError when the account does not add up."""
     tally.check(step)

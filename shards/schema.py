@@ -65,7 +65,7 @@ def stored_columns(schema: pa.Schema) -> pa.Schema:
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """`batch` with exactly the columns of `schema`, in its order; a missing column becomes nulls.
 
-    Raises TypeError when a column cannot be cast without loss: a step that declares one type and makes another is a bug.
+    Raises TypeError when a column cannot be cast without loss: to declare one type and make another is a bug.
     """
     present = set(batch.schema.names)
     columns = []

@@ -74,9 +74,11 @@ class CorpusStep(Protocol):
 class Verdicts:
     """Two tables (folders of Parquet) that a whole-corpus step made.
 
-    removed: shard int32, row int64, rule string, kept_id string, similarity float64, threshold float64; a row a removal.
-    survivors: shard int32, row int64, copies int32, first_seen timestamp[us, UTC]; a row a document that stands for more
-        than itself. Both are sorted by shard, so that applying reads a slice.
+    removed: shard int32, row int64, rule string, kept_id string, similarity float64, threshold float64; a row a
+        removal.
+    survivors: shard int32, row int64, copies int32, first_seen timestamp[us, UTC]; a row a document that stands for
+        more than itself.
+    Both are sorted by shard, so that applying them reads a slice.
     """
 
     removed: str
@@ -208,7 +210,7 @@ def _text(values: Sequence[str | None] | None, row: int) -> str | None:
 
 
 def with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    """The batch with a column added or replaced. Replacing `text` drops the transient columns measured on the old one."""
+    """The batch with a column added or replaced. A new `text` drops the transient columns measured on the old one."""
     fields = list(batch.schema)
     arrays = list(batch.columns)
     if name == "text":

@@ -101,7 +101,8 @@ def _signals(connection: duckdb.DuckDBPyConnection, out: str, steps: Sequence[di
             _view(connection, f'"signals_{step["step"]}"', found, pa.schema([("id", pa.string())]))
             parts.append(f"SELECT '{step['step']}' AS step, * FROM \"signals_{step['step']}\"")
     connection.execute(
-        "CREATE VIEW signals AS " + (" UNION ALL BY NAME ".join(parts) or "SELECT NULL::VARCHAR AS step, NULL::VARCHAR AS id WHERE false")
+        "CREATE VIEW signals AS "
+        + (" UNION ALL BY NAME ".join(parts) or "SELECT NULL::VARCHAR AS step, NULL::VARCHAR AS id WHERE false")
     )
 
 
@@ -119,7 +120,8 @@ def _derived(connection: duckdb.DuckDBPyConnection, steps: Sequence[dict[str, An
         f"FROM dropped WHERE step IN ({benchmarks})"
     )
     connection.execute(
-        f"CREATE VIEW ledger AS SELECT id, source, 'kept' AS outcome, NULL AS step, NULL AS rule, {copies} FROM documents "
+        f"CREATE VIEW ledger AS SELECT id, source, 'kept' AS outcome, NULL AS step, NULL AS rule, {copies} "
+        "FROM documents "
         "UNION ALL SELECT id, source, 'dropped', step, rule, copies FROM dropped "
         "UNION ALL SELECT coalesce(id, location), source, 'quarantined', step, error, 1 FROM quarantine"
     )

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, Protocol
 
 PR_SET_PDEATHSIG = 1
@@ -53,8 +54,8 @@ def describe(error: BaseException) -> str:
     place = ""
     trace = error.__traceback__
     while trace is not None:
-        code = trace.tb_frame.f_code
-        place = f" (at {os.path.basename(os.path.dirname(code.co_filename))}/{os.path.basename(code.co_filename)}:{trace.tb_lineno})"
+        file = Path(trace.tb_frame.f_code.co_filename)
+        place = f" (at {file.parent.name}/{file.name}:{trace.tb_lineno})"
         trace = trace.tb_next
     words = str(error).splitlines()[0][:300] if str(error) else ""
     return f"{type(error).__name__}: {words}{place}"

@@ -178,6 +178,8 @@ def _session(workers: int, memory_bytes: int) -> SparkSession:
         session = builder.getOrCreate()
     except Exception as error:
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"engine 'spark': it does not start ({words}); is Java 17 there? see: gristmill doctor") from None
+        raise UserError(
+            f"engine 'spark': it does not start ({words}); is Java 17 there? see: gristmill doctor"
+        ) from None
     session.sparkContext.setLogLevel("ERROR")
     return session
