@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - the texts are in many scripts
 """Language: labels, guards, rules and their thresholds, and accuracy on real sentences."""
 
 from __future__ import annotations
