@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Makes .venv and all that stands in it; does nothing where nothing changed. `make` calls it before each target.
+# It says to stderr what it does, and takes the package registry from pip's own configuration.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=.venv
+python="$venv/bin/python"
+extras="spark,train,bench,dev"
+
+say() { printf 'set-up: %s\n' "$*" >&2; }
+
+find_python() { # the first that runs, is 3.11 or newer and can make a virtual environment; 3.11 is what CI runs
+    local name
+    for name in python3.11 python3.12 python3.13 python3.14 python3 python; do
+        if "$name" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            command -v "$name"
+            return
+        fi
+    done
+    say "no Python 3.11 or newer with its venv module found; install one (Debian: apt-get install python3 python3-venv) and run make again"
+    return 1
+}
+
+as_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+java_major() { # prints 17 for 17.0.15 and 8 for 1.8.0; nothing where no Java runs
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+}
+
+set_up_java() { # only Spark needs it: without it everything but the spark engine works
+    local major
+    major="$(java_major || true)"
+    if [ "${major:-0}" -ge 17 ]; then return; fi
+    if as_root_with_apt; then
+        say "installing OpenJDK 17, which the spark engine needs"
+        # A newer distribution no longer has 17: its default is newer, and Spark 4 runs on it.
+        if apt-get update -qq >&2 && { apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >&2 ||
+            apt-get install -y -qq --no-install-recommends default-jre-headless >&2; }; then
+            return
+        fi
+    fi
+    say "no Java 17 or newer: the spark engine and its tests stay out until one is installed (Debian: apt-get install openjdk-17-jre-headless; or set JAVA_HOME)"
+}
+
+set_up_packages() {
+    local stamp
+    stamp="$venv/set-up-$({ echo "$PWD"; cat pyproject.toml constraints.txt .ci/set-up.sh; } | cksum | tr -d ' ')"
+    if [ -e "$stamp" ] && "$python" -c '' 2>/dev/null; then return; fi
+    # Scripts in a virtual environment name its folder: one that was moved or copied is made anew.
+    if ! grep -qsF "$PWD/$venv" "$venv/pyvenv.cfg" || ! "$python" -m pip --version >/dev/null 2>&1; then
+        local found
+        found="$(find_python)"
+        say "making $venv with $("$found" --version)"
+        "$found" -m venv --clear "$PWD/$venv"
+    fi
+    rm -f "$venv"/set-up-*
+    say "installing the packages that constraints.txt pins (minutes the first time)"
+    "$python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$extras]" >&2
+    set_up_java
+    touch "$stamp"
+}
+
+set_up_kernels() { # compiled once, here: no run, test or worker pays for it
+    local stamp
+    stamp="$venv/kernels-$(cat text/*.py | cksum | tr -d ' ')"
+    if [ -e "$stamp" ]; then return; fi
+    say "compiling the text kernels"
+    "$python" -c 'import text; text.compile()' >&2
+    rm -f "$venv"/kernels-*
+    touch "$stamp"
+}
+
+set_up_packages
+set_up_kernels
