@@ -1,10 +1,10 @@
 """Documents against documents, and against benchmarks.
 
-    signatures(texts)                  MinHash signatures, value for value those of datasketch's scheme affine32
-    near_duplicates(texts)             which texts would go, for whom, at which similarity
-    ContaminationIndex(items)          finds benchmark items in texts; .check(texts)
-    Exact, Minhash                     whole-corpus steps
-    Decontaminate                      the per-document step over benchmark files
+signatures(texts)                  MinHash signatures, value for value those of datasketch's scheme affine32
+near_duplicates(texts)             which texts would go, for whom, at which similarity
+ContaminationIndex(items)          finds benchmark items in texts; .check(texts)
+Exact, Minhash                     whole-corpus steps
+Decontaminate                      the per-document step over benchmark files
 """
 
 from __future__ import annotations

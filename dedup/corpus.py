@@ -118,4 +118,3 @@ def verdicts(shuffle: Shuffle, docs: str, gone: str, work: str, *, rule: str, th
         docs=docs,
     )
     return Verdicts(removed=removed, survivors=survivors)
-

@@ -54,7 +54,11 @@ def near_duplicates(texts: Texts, ids: Sequence[str] | pa.Array | None = None, *
     kept_of[twins], similarity[twins] = kept_of[heads[twins]], similarity[heads[twins]]
     gone = np.flatnonzero(kept_of != np.arange(n))
     return pa.table(
-        {"id": names.take(pa.array(gone)), "kept_id": names.take(pa.array(kept_of[gone])), "similarity": similarity[gone]}
+        {
+            "id": names.take(pa.array(gone)),
+            "kept_id": names.take(pa.array(kept_of[gone])),
+            "similarity": similarity[gone],
+        }
     )
 
 
