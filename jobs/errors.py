@@ -25,7 +25,7 @@ class MistakesError(UserError):
         self.mistakes = tuple(mistakes)
 
 
-def nearest(name: str, names: Iterable[str], *, what: str = "known", most: int = 12) -> str:
+def nearest(name: str, names: Iterable[str], *, what: str = "known", most: int = 20) -> str:
     """The end of a message about an unknown name: `did you mean 'x'?`, or the known names when none is near."""
     known = sorted(set(names))
     close = difflib.get_close_matches(name.casefold(), [other.casefold() for other in known], n=1)

@@ -24,7 +24,7 @@ _LAST_LINE = 1 << 30
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _HEX = re.compile(r"0x[0-9A-Fa-f]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(_[0-9]+)*(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(_[0-9]+)*(\.[0-9]*|(?=[eE])))([eE][-+]?[0-9]+)?")
 _VARIABLE = re.compile(r"(\$?)\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

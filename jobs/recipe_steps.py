@@ -213,3 +213,5 @@ def _check_order(tree: Tree, entries: list[Any], found: list[Source]) -> None:
     if extracts and extracts[0] != 0:
         what = "must be the first step, since the others read its text; move it up"
         tree.add(("steps", extracts[0]), what, where="extract")
+    for index in extracts[1:]:
+        tree.add(("steps", index), "stands twice; a document is extracted once, remove one", where="extract")
