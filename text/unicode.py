@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,8 @@ class Tables(NamedTuple):
 
 @cache
 def tables() -> Tables:
-    with np.load(Path(__file__).with_name("unicode.npz"), allow_pickle=False) as stored:
+    # A resource, not a path: Spark ships the packages as a zip.
+    with files("text").joinpath("unicode.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
         # Stored as the distance to the code point itself, mostly 0, which packs into a few kilobytes.
         folds = (stored["shifts"] + np.arange(CODE_POINTS)).astype(np.uint32)
         classes, expansions = stored["classes"], stored["expansions"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import text
@@ -21,6 +21,7 @@ def test_number_of_ngrams(words: int, n: int, count: int) -> None:
     assert len(hashes) == count + 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=12), max_size=5), st.integers(1, 5))
 def test_equal_ngrams_and_only_they_share_a_hash(texts: list[list[str]], n: int) -> None:
     tokens = text.tokenize([" ".join(words) for words in texts])
@@ -37,6 +38,7 @@ def test_ngrams_of_nothing_are_refused() -> None:
         text.ngram_hashes(np.zeros(0, np.uint64), np.zeros(1, np.int64), 0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet=st.sampled_from("ab \n\t\u00a0\u3000é中"), max_size=20), max_size=8))
 def test_normalised_hash_sees_words_and_not_layout(texts: list[str]) -> None:
     hashes = text.normalised_hash(texts)

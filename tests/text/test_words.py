@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import text
@@ -75,6 +75,7 @@ def test_lines_are_those_of_split() -> None:
         assert lines == whole.split("\n")
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_has_an_answer_and_every_visible_character_a_place(texts: list[str]) -> None:
     tokens = text.tokenize(texts)
@@ -87,6 +88,7 @@ def test_any_text_has_an_answer_and_every_visible_character_a_place(texts: list[
         assert sum(c.isalnum() for c in "".join(words)) == sum(c.isalnum() for c in whole)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.integers(0, 3))
 def test_layout_of_the_array_does_not_matter(texts: list[str], skip: int) -> None:
     plain = text.tokenize(texts[skip:])
@@ -112,6 +114,7 @@ def test_broken_utf8_is_an_answer_too() -> None:
     assert len(text.tokenize(array)) == 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), min_size=1, max_size=6), st.data())
 def test_transient_columns_give_the_same_tokens(texts: list[str], data: st.DataObject) -> None:
     batch = pa.record_batch({"text": pa.array(texts, pa.large_string())})
