@@ -11,7 +11,7 @@ from jobs.plan import GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
 from shards.manifest import Tally, manifest, total
-from shards.store import filesystem, join, names, read_json, remove, tables, write_json
+from shards.store import filesystem, join, names, read_json, remove, sweep, tables, write_json
 
 if TYPE_CHECKING:
     from jobs.run import Engine
@@ -78,6 +78,7 @@ class GroupRun:
             write_json(mark, {"fingerprint": self.group.fingerprint})
         for step in self.group.steps:
             remove(join(self.out, step.folder, "manifest.json"))
+            sweep(join(self.out, step.folder))
 
     def _task(self) -> ShardWork:
         common: dict[str, Any] = {

@@ -11,6 +11,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import fsspec
@@ -59,6 +60,13 @@ def names(folder: str, suffix: str = "") -> list[str]:
 def tables(folder: str) -> list[str]:
     """Full paths of the Parquet files of a folder, sorted."""
     return [join(folder, name) for name in names(folder, ".parquet")]
+
+
+def sweep(folder: str) -> None:
+    """Remove what killed writers left under temporary names in a local folder and the folders below it."""
+    if is_local(folder):
+        for path in Path(filesystem(folder)[1]).rglob(f"*{PARTIAL}"):
+            path.unlink(missing_ok=True)
 
 
 def remove(url: str) -> None:
@@ -159,7 +167,7 @@ class ParquetWriter:
         try:
             if kind is None:
                 self._flush()
-                self._file.close()
+            self._file.close()
         except BaseException as failed:
             self._context.__exit__(type(failed), failed, failed.__traceback__)
             raise

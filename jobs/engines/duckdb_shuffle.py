@@ -66,7 +66,7 @@ class DuckdbShuffle:
             remove(out)
             with self._connect(out, tables) as connection:
                 ordered = f"SELECT * FROM ({sql}) ORDER BY {', '.join([key, *order])}"
-                reader = connection.execute(ordered).to_arrow_reader(STREAM_ROWS)
+                reader = connection.sql(ordered).to_arrow_reader(STREAM_ROWS)
                 with ParquetWriter(join(out, "part-00000.parquet"), kernel.schema, with_digest=False) as writer:
                     for batch in kernel(iter(reader)):
                         writer.write(batch)

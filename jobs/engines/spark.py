@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 10_000  # Spark schedules about a thousand tasks a second; more shards than this share tasks
 DRIVER_OVERHEAD = 512 << 20
+LOGGING = Path(__file__).with_name("log4j2.properties").resolve()
 
 
 class SparkEngine:
@@ -74,6 +76,8 @@ class _Numbered:
         self.numbers = numbers
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import jobs.engines.preload  # noqa: F401 - once a Python worker, which Spark reuses, not once a shard
+
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 run_isolated(self.task, self.numbers[at])
@@ -171,6 +175,7 @@ def _session(workers: int, memory_bytes: int) -> SparkSession:
         "spark.sql.shuffle.partitions": str(max(2 * workers, 2)),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
         "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file://{LOGGING}",
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
