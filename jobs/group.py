@@ -14,7 +14,7 @@ from shards.manifest import Tally, manifest, total
 from shards.store import filesystem, join, names, read_json, remove, sweep, tables, write_json
 
 if TYPE_CHECKING:
-    from jobs.run import Engine
+    from jobs.running import Engine
 
 WORK = ".work"
 COUNTED = (

@@ -8,8 +8,8 @@ import sys
 from jobs import recipe as recipes
 from jobs import report
 from jobs.errors import UserError
-from jobs.run import Result
-from jobs.run import run as run_recipe
+from jobs.running import Result
+from jobs.running import run as run_recipe
 from shards.store import join, read_json
 
 

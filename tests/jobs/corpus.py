@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs import recipe as recipes
 from jobs.recipe import Recipe
-from jobs.run import Result, run
+from jobs.running import Result, run
 from shards.store import read_json
 
 WORDS = (

@@ -145,7 +145,7 @@ def test_two_runs_on_one_output_exclude_each_other(tmp_path: Path) -> None:
 
 def test_limit_takes_the_first_records_of_each_source(tmp_path: Path) -> None:
     data = corpus(tmp_path / "data")
-    from jobs.run import run
+    from jobs.running import run
 
     result = run(recipe(data, tmp_path / "out"), limit=25, quiet=True)
     assert result.records == 25
