@@ -25,7 +25,7 @@ __all__ = ["ABSTAINED", "NO_SCRIPT", "SIGNALS", "Language", "compile", "identify
 
 
 def _one_or_more(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
