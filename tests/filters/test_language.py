@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.language import SIGNALS, Language, identify, model_path
@@ -187,6 +187,7 @@ def test_a_damaged_model_is_one_line(tmp_path: Path) -> None:
         load(str(tmp_path / "none"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text()))
 def test_any_text_gets_an_answer(texts: list[str]) -> None:
     signals = Language().measure(texts)
