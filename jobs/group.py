@@ -103,9 +103,9 @@ class GroupRun:
             if self.progress.due():
                 self.progress.update(len(names(join(self.out, self.group.folder, UNITS), ".json")) - 1)
 
-        self.engine.each(task, waiting, tick)
+        failures = self.engine.each(task, waiting, tick)
         lines = [
-            f"{step_label(self.group)}: shard {task.part(n)}: {task.failure(n) or 'it left no record'}"
+            f"{step_label(self.group)}: shard {task.part(n)}: {failures.get(n, 'it left no record')}"
             for n in waiting
             if not self._is_there(task, n)
         ]

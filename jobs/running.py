@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jobs import plan as planning
+from jobs.engines.duckdb_shuffle import PhaseError
 from jobs.engines.isolate import Task
 from jobs.errors import UserError
 from jobs.group import COUNTED, GroupFailed, GroupRun
@@ -31,7 +32,7 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def each(self, task: Task, numbers: Sequence[int], tick: Any = ...) -> None: ...
+    def each(self, task: Task, numbers: Sequence[int], tick: Any = ...) -> dict[int, str]: ...
     def shuffle(self) -> Shuffle: ...
     def close(self) -> None: ...
 
@@ -118,7 +119,7 @@ def _run_groups(plan: Plan, engine: Engine, progress: Progress, started: datetim
         else:
             try:
                 shards = work.run()
-            except GroupFailed as failed:
+            except (GroupFailed, PhaseError) as failed:
                 result.failures += failed.lines
                 result.exit_code = PARTIAL
         if result.failures:
@@ -151,7 +152,8 @@ def _write_run(plan: Plan, result: Result, engine: Engine, started: datetime.dat
             "format": FORMAT, "name": recipe.name, "seed": recipe.seed, "recipe": recipe.document,
             "recipe_path": recipe.path, "engine": engine.name, "workers": engine.workers, "limit": plan.limit,
             "command": shlex.join(["gristmill", *sys.argv[1:]]), "started": started.isoformat(timespec="seconds"),
-            "finished": finished.isoformat(timespec="seconds"), "seconds": round((finished - started).total_seconds(), 1),
+            "finished": finished.isoformat(timespec="seconds"),
+            "seconds": round((finished - started).total_seconds(), 1),
             "versions": planning.versions(COUNTED), "steps": result.steps,
         },
     )  # fmt: skip

@@ -21,7 +21,7 @@ from jobs.plan import StepPlan
 from jobs.writing import Clock, StepFiles, peak_bytes
 from shards.manifest import Tally
 from shards.step import DROPS, Judged, Verdicts, empty
-from shards.store import filesystem, join, read_batches, read_json, remove, tables, write_bytes, write_json
+from shards.store import filesystem, join, read_batches, read_json, tables, write_json
 
 UNITS = ".units"
 
@@ -56,16 +56,7 @@ class ShardWork:
             return None
         return {name: Tally.from_json(told) for name, told in found["steps"].items()}
 
-    def failed(self, number: int, error: str) -> None:
-        write_bytes(self.note(f"{number:05d}.failed"), error.encode())
-
-    def failure(self, number: int) -> str | None:
-        """Why a shard failed in this run, in one line."""
-        files, path = filesystem(self.note(f"{number:05d}.failed"))
-        return files.cat_file(path).decode() if files.exists(path) else None
-
     def open(self, number: int) -> list[StepFiles]:
-        remove(self.note(f"{number:05d}.failed"))
         last = self.steps[-1]
         return [
             StepFiles(join(self.out, step.folder), self.part(number), step.schema, holds_data=step is last)

@@ -105,7 +105,7 @@ class Tally:
 
 
 def buckets(column: pa.Array) -> Counter[float]:
-    """Rows by bucket: eight buckets an octave, named by the edge nearer to zero, so that histograms of shards add up exactly.
+    """Rows by bucket: eight buckets an octave, named by the edge nearer to zero; shards add up exactly.
 
     Nulls and not-a-number are left out; zero has a bucket of its own.
     """

@@ -174,8 +174,20 @@ class ParquetWriter:
         self._context.__exit__(kind, error, trace)
 
 
-def read_batches(url: str, columns: list[str] | None = None, *, batch_rows: int = 1024) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    url: str, columns: list[str] | None = None, *, batch_rows: int = 1024, batch_bytes: int = 16 << 20
+) -> Iterator[pa.RecordBatch]:
     """The rows of one Parquet file in order, in bounded batches, without loading the file."""
     files, path = filesystem(url)
     with files.open(path, "rb") as source, pq.ParquetFile(source, pre_buffer=False) as parquet:
-        yield from parquet.iter_batches(batch_size=batch_rows, columns=columns, use_threads=False)
+        for batch in parquet.iter_batches(batch_size=batch_rows, columns=columns, use_threads=False):
+            yield from _halves(batch, batch_bytes)
+
+
+def _halves(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows > 1 and batch.nbytes > batch_bytes:
+        half = batch.num_rows // 2
+        yield from _halves(batch.slice(0, half), batch_bytes)
+        yield from _halves(batch.slice(half), batch_bytes)
+    else:
+        yield batch

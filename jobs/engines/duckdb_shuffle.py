@@ -6,7 +6,7 @@ Each phase writes a folder under a temporary name and a marker at the end; a pha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +24,28 @@ DONE = "_done"
 STREAM_ROWS = 8192
 
 
-def inline(task: Task, numbers: Sequence[int]) -> None:
+Each = Callable[[Any, Sequence[int]], dict[int, str]]
+
+
+def inline(task: Task, numbers: Sequence[int]) -> dict[int, str]:
+    """Run the tasks here, one after the other."""
     for number in numbers:
         task(number)
+    return {}
 
 
 class PhaseError(RuntimeError):
-    """Some shards of a phase failed; their words are in the message."""
+    """Shards of a phase failed; a line a shard."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(f"{len(lines)} shards failed")
+        self.lines = lines
 
 
 class DuckdbShuffle:
     """`shards.step.Shuffle` on DuckDB. memory_bytes bounds DuckDB; kernels hold a batch."""
 
-    def __init__(
-        self, *, workers: int = 1, memory_bytes: int = 1 << 30, each: Callable[[Any, Sequence[int]], None] = inline
-    ) -> None:
+    def __init__(self, *, workers: int = 1, memory_bytes: int = 1 << 30, each: Each = inline) -> None:
         self.workers = workers
         self.memory_bytes = memory_bytes
         self.each = each
@@ -46,8 +53,7 @@ class DuckdbShuffle:
     def map(self, task: ShardTask, shards: Sequence[str], out: str) -> str:
         if not exists(join(out, DONE)):
             phase = MapTask(task, tuple(shards), out)
-            self.each(phase, [n for n in range(len(shards)) if not exists(phase.part(n))])
-            phase.finish()
+            phase.finish(self.each(phase, [n for n in range(len(shards)) if not exists(phase.part(n))]))
         return out
 
     def query(self, sql: str, out: str, **tables: str) -> str:
@@ -111,26 +117,15 @@ class MapTask:
             for batch in self.task(number, self.shards[number]):
                 writer.write(batch)
 
-    def failed(self, number: int, error: str) -> None:
-        write_bytes(join(self.out, f"failed-{number:05d}.txt"), error.encode())
-
-    def finish(self) -> None:
-        """Mark the phase as done, or raise with the words of the shards that failed."""
-        words = list(self._failures())
-        if words:
-            raise PhaseError("; ".join(words))
+    def finish(self, failures: dict[int, str]) -> None:
+        """Mark the phase as done, or raise PhaseError with the words of the shards that failed."""
+        missing = [n for n in range(len(self.shards)) if not exists(self.part(n))]
+        if missing:
+            raise PhaseError([f"{self.shards[n]}: {failures.get(n, 'it left no result')}" for n in missing])
         if not self.shards:
             with ParquetWriter(self.part(0), self.task.schema, with_digest=False):
                 pass
         write_bytes(join(self.out, DONE), b"")
-
-    def _failures(self) -> Iterator[str]:
-        for number, shard in enumerate(self.shards):
-            if not exists(self.part(number)):
-                note = join(self.out, f"failed-{number:05d}.txt")
-                files, path = filesystem(note)
-                yield f"{shard}: {files.cat_file(path).decode() if files.exists(path) else 'no result'}"
-                remove(note)
 
 
 def empty_table(out: str, schema: pa.Schema) -> str:

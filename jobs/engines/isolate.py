@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -10,37 +11,43 @@ from pathlib import Path
 from typing import Any, Protocol
 
 PR_SET_PDEATHSIG = 1
+MAX_ERROR_BYTES = 1000  # with its frame below PIPE_BUF, so that messages of many workers never mix
 
 
 class Task(Protocol):
-    """Work that is numbered. Its results are files; `failed` leaves word of what went wrong with one number."""
+    """Work that is numbered. Its results are files; what goes wrong is what it raises."""
 
     def __call__(self, number: int) -> None: ...
-    def failed(self, number: int, error: str) -> None: ...
 
 
-def run_isolated(task: Task, number: int) -> None:
-    """Run task(number) in a forked child and wait. Whatever goes wrong there is handed to task.failed."""
+def run_isolated(task: Task, number: int) -> str | None:
+    """Run task(number) in a forked child and wait; what went wrong, in one line, or None."""
     sys.stdout.flush()
     sys.stderr.flush()
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(task, number)
+        os.close(reading)
+        _in_child(task, number, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as told:
+        error = told.read().decode(errors="replace")
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         hint = "; was the memory used up? fewer workers, or a smaller memory_bytes" if name == "SIGKILL" else ""
-        task.failed(number, f"the worker was killed by {name}{hint}")
+        return f"the worker was killed by {name}{hint}"
+    return error or (f"the worker ended with exit code {os.WEXITSTATUS(status)}" if status else None)
 
 
-def _in_child(task: Task, number: int) -> None:
+def _in_child(task: Task, number: int, writing: int) -> None:
     status = 1
     try:
         die_with_parent()
         try:
             task(number)
         except BaseException as error:
-            task.failed(number, describe(error))
+            os.write(writing, describe(error).encode()[:MAX_ERROR_BYTES])
         status = 0
     finally:
         sys.stderr.flush()
@@ -50,7 +57,8 @@ def _in_child(task: Task, number: int) -> None:
 def describe(error: BaseException) -> str:
     """One line about an exception: its class, its words, and where it was raised; never a document's text."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+        mend = "; free some space, then run again: it resumes" if error.errno == errno.ENOSPC else ""
+        return f"{error.strerror}: {error.filename}{mend}" if error.filename else f"{error.strerror}{mend}"
     place = ""
     trace = error.__traceback__
     while trace is not None:

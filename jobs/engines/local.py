@@ -11,6 +11,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 from jobs.engines.duckdb_shuffle import DuckdbShuffle
@@ -30,28 +31,44 @@ class LocalEngine:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([PRELOAD])
 
-    def each(self, task: Task, numbers: Sequence[int], tick: Callable[[], None] = lambda: None) -> None:
-        """Run task(number) for each number, in any order; failures are left where the task puts them."""
+    def each(self, task: Task, numbers: Sequence[int], tick: Callable[[], None] = lambda: None) -> dict[int, str]:
+        """Run task(number) for each number, in any order; {number: what went wrong} of those that failed."""
         if not numbers:
-            return
-        process = self._context.Process(target=_drive, args=(task, list(numbers), self.workers))
+            return {}
+        failures: dict[int, str] = {}
+        told, telling = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_drive, args=(task, list(numbers), self.workers, telling))
         process.start()
+        telling.close()
         try:
             while process.is_alive():
                 process.join(0.2)
+                _drain(told, failures)
                 tick()
         except BaseException:
             process.kill()
             process.join()
             raise
+        _drain(told, failures)
+        told.close()
         if process.exitcode:
             raise RuntimeError(f"the local executor ended with exit code {process.exitcode}")
+        return failures
 
     def shuffle(self) -> DuckdbShuffle:
         return DuckdbShuffle(workers=self.workers, memory_bytes=self.memory_bytes * self.workers, each=self.each)
 
     def close(self) -> None:
         """Nothing to stop: processes end with their tasks."""
+
+
+def _drain(told: Connection, failures: dict[int, str]) -> None:
+    while told.poll():
+        try:
+            number, error = told.recv()
+        except EOFError:
+            return
+        failures[number] = error
 
 
 class _Rank:
@@ -62,10 +79,18 @@ class _Rank:
         self.numbers = numbers
 
     def __call__(self, data: Any, rank: int, world_size: int) -> None:
-        run_isolated(self.task, self.numbers[rank])
+        error = run_isolated(self.task, self.numbers[rank])
+        if error is not None:
+            assert _TELLING is not None
+            _TELLING.send((self.numbers[rank], error))
 
 
-def _drive(task: Task, numbers: list[int], workers: int) -> None:
+_TELLING: Connection | None = None  # inherited by the forked workers; datatrove pickles its pipeline, not this
+
+
+def _drive(task: Task, numbers: list[int], workers: int, telling: Connection) -> None:
+    global _TELLING  # noqa: PLW0603 - see above
+    _TELLING = telling
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     os.environ.setdefault("TQDM_DISABLE", "1")

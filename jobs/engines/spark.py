@@ -12,11 +12,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from jobs.engines.duckdb_shuffle import DONE, MapTask
+from jobs.engines.duckdb_shuffle import DONE, Each, MapTask
 from jobs.engines.isolate import Task, run_isolated
 from jobs.errors import UserError
 from shards.schema import conform
@@ -40,26 +40,29 @@ class SparkEngine:
         self.workers = workers
         self.session = _session(workers, memory_bytes)
 
-    def each(self, task: Task, numbers: Sequence[int], tick: Callable[[], None] = lambda: None) -> None:
+    def each(self, task: Task, numbers: Sequence[int], tick: Callable[[], None] = lambda: None) -> dict[int, str]:
+        """Run task(number) for each number, in any order; {number: what went wrong} of those that failed."""
         if not numbers:
-            return
+            return {}
         frame = self.session.range(0, len(numbers), 1, min(len(numbers), MAX_TASKS))
-        job = frame.mapInArrow(_Numbered(task, tuple(numbers)), "number bigint")
-        failure: list[BaseException] = []
+        job = frame.mapInArrow(_Numbered(task, tuple(numbers)), "number bigint, error string")
+        failures: dict[int, str] = {}
+        broken: list[BaseException] = []
 
         def work() -> None:
             try:
-                job.write.format("noop").mode("overwrite").save()
+                failures.update({row.number: row.error for row in job.collect()})  # failed shards only, never documents
             except BaseException as error:
-                failure.append(error)
+                broken.append(error)
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
         while thread.is_alive():
             thread.join(0.2)
             tick()
-        if failure:
-            raise failure[0]
+        if broken:
+            raise broken[0]
+        return failures
 
     def shuffle(self) -> SparkShuffle:
         return SparkShuffle(self.session, self.each)
@@ -79,23 +82,25 @@ class _Numbered:
         import jobs.engines.preload  # noqa: F401 - once a Python worker, which Spark reuses, not once a shard
 
         for batch in batches:
-            for at in batch.column(0).to_pylist():
-                run_isolated(self.task, self.numbers[at])
-        yield pa.RecordBatch.from_arrays([pa.array([], pa.int64())], names=["number"])
+            told = [(self.numbers[at], run_isolated(self.task, self.numbers[at])) for at in batch.column(0).to_pylist()]
+            failed = [(number, error) for number, error in told if error is not None]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([n for n, _ in failed], pa.int64()), pa.array([e for _, e in failed], pa.string())],
+                names=["number", "error"],
+            )
 
 
 class SparkShuffle:
     """`shards.step.Shuffle` on Spark SQL. Memory is Spark's; it spills by itself."""
 
-    def __init__(self, session: SparkSession, each: Callable[[Any, Sequence[int]], None]) -> None:
+    def __init__(self, session: SparkSession, each: Each) -> None:
         self.session = session
         self.each = each
 
     def map(self, task: ShardTask, shards: Sequence[str], out: str) -> str:
         if not exists(join(out, DONE)):
             phase = MapTask(task, tuple(shards), out)
-            self.each(phase, [n for n in range(len(shards)) if not exists(phase.part(n))])
-            phase.finish()
+            phase.finish(self.each(phase, [n for n in range(len(shards)) if not exists(phase.part(n))]))
         return out
 
     def query(self, sql: str, out: str, **named: str) -> str:

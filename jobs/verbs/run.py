@@ -66,8 +66,8 @@ def closing(result: Result, page: str | None) -> str:
 
 def _dropper(result: Result) -> str:
     """The step that dropped most."""
-    dropped = {
+    dropped: dict[str, int] = {
         step["step"]: read_json(join(result.output, step["folder"], "manifest.json"))["rows"]["dropped"]
         for step in result.steps
     }
-    return max(dropped, key=lambda name: dropped[name])
+    return max(dropped, key=dropped.__getitem__)
