@@ -104,7 +104,8 @@ def _rows(path: str) -> Iterable[Any]:
 def _zst(raw: Any) -> Iterable[bytes]:
     import pyarrow as pa
 
-    return iter(pa.CompressedInputStream(raw, "zstd").read().splitlines())
+    lines: list[bytes] = pa.CompressedInputStream(raw, "zstd").read().split(b"\n")
+    return lines
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -122,9 +123,8 @@ def _choices(told: Any) -> list[str]:
 
 
 def _answers(answer: Any, choices: list[str]) -> tuple[tuple[str, ...], str]:
-    told = (
-        [str(part) for part in answer] if isinstance(answer, list | tuple) else [] if answer is None else [str(answer)]
-    )
+    parts = answer if isinstance(answer, list | tuple) else [] if answer is None else [answer]
+    told = [str(part) for part in parts]
     if not choices:
         return tuple(told[:MAX_ANSWERS]), ""
     if len(told) != 1:

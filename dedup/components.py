@@ -12,10 +12,10 @@ from shards.store import join
 MAX_ROUNDS = 100
 """More than any graph needs: the rounds grow with the logarithm of its size squared, and a dozen is usual."""
 
-_ORIENTED = """SELECT DISTINCT CASE WHEN e.a > e.b THEN e.a ELSE e.b END AS u, CASE WHEN e.a > e.b THEN e.b ELSE e.a END AS v
-    FROM edges AS e WHERE e.a <> e.b"""
+_ORIENTED = """SELECT DISTINCT GREATEST(e.a, e.b) AS u, LEAST(e.a, e.b) AS v FROM edges AS e WHERE e.a <> e.b"""
 
-_LARGE_STAR = """WITH both_ways AS (SELECT e.u, e.v FROM edges AS e UNION ALL SELECT e.v AS u, e.u AS v FROM edges AS e),
+_LARGE_STAR = """WITH both_ways AS (
+        SELECT e.u, e.v FROM edges AS e UNION ALL SELECT e.v AS u, e.u AS v FROM edges AS e),
     least AS (SELECT n.u, LEAST(n.u, MIN(n.v)) AS m FROM both_ways AS n GROUP BY n.u)
     SELECT DISTINCT n.v AS u, s.m AS v FROM both_ways AS n JOIN least AS s ON s.u = n.u WHERE n.v > n.u"""
 
@@ -33,7 +33,7 @@ _LABELS = """SELECT e.u AS doc, e.v AS component FROM edges AS e
 
 
 def components(shuffle: Shuffle, edges: str, work: str) -> str:
-    """Table(doc, component) from Table(a, b, ...): each document of an edge with the smallest number it is linked to."""
+    """Table(doc, component) from Table(a, b, ...): each document of an edge and the smallest number it is linked to."""
     stars = shuffle.query(_ORIENTED, join(work, "stars-00"), edges=edges)
     for turn in range(1, MAX_ROUNDS):
         if shuffle.scalar(_UNFINISHED, edges=stars) == 0:

@@ -1,7 +1,7 @@
 """Which texts hold items of benchmarks: an index over the items' words, and one linear pass over each text.
 
-Words are folded and symbols left out, over the whole text, so that other line breaks, case and punctuation hide nothing and
-filler around an item dilutes nothing: the score is the share of the item that the text has, not of the text.
+Words are folded and symbols left out, over the whole text, so that other line breaks, case and punctuation hide
+nothing and filler around an item dilutes nothing: the score is the share of the item that the text has.
 """
 
 from __future__ import annotations

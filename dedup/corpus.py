@@ -52,6 +52,7 @@ def numbered(
     batch: pa.RecordBatch,
     shard: int,
     first_row: int,
+    *,
     keep: Keep,
     characters: npt.NDArray[np.int64],
     keys: npt.NDArray[np.int64],
@@ -86,7 +87,8 @@ def twins(shuffle: Shuffle, docs: str, work: str, where: str = "TRUE") -> str:
     """Table(doc, head): the documents whose key an earlier one in keep order has, with the first of them."""
     return shuffle.query(
         f"""SELECT t.doc, t.head FROM (
-                SELECT d.doc, FIRST_VALUE(d.doc) OVER (PARTITION BY d.key_a, d.key_b ORDER BY d.worth, d.tie, d.doc) AS head
+                SELECT d.doc, FIRST_VALUE(d.doc) OVER (
+                    PARTITION BY d.key_a, d.key_b ORDER BY d.worth, d.tie, d.doc) AS head
                 FROM docs AS d WHERE {where}) AS t
             WHERE t.doc <> t.head""",
         join(work, "twins"),

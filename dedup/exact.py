@@ -22,8 +22,8 @@ from shards.store import join, read_batches
 class Exact:
     """Drop documents whose text another one has: equal when runs of white space count as one space.
 
-    keep: which of them stays (first_id: the smallest id; earliest or latest by date; longest). Ties break by id. Rows of
-        one id are identical, so one stays. The survivor's `copies` is the sum over its group, `first_seen` the
+    keep: which of them stays (first_id: the smallest id; earliest or latest by date; longest). Ties break by id. Rows
+        of one id are identical, so one stays. The survivor's `copies` is the sum over its group, `first_seen` the
         earliest date.
     Equal means: equal 128-bit hash. Two of 10**12 different texts collide with a chance of 10**-15.
     """
@@ -51,7 +51,7 @@ class Keys:
     """The documents of a shard with the hash of their normalised text."""
 
     keep: Keep
-    schema: ClassVar[pa.Schema] = DOCS
+    schema = DOCS
 
     def __call__(self, shard: int, path: str) -> Iterator[pa.RecordBatch]:
         from text import normalised_hash
@@ -62,6 +62,7 @@ class Keys:
             characters = pc.fill_null(pc.utf8_length(text), 0).to_numpy(zero_copy_only=False)
             keys = normalised_hash(text)
             yield pa.RecordBatch.from_arrays(
-                numbered(batch, shard, row, self.keep, characters.astype(np.int64), keys), schema=DOCS
+                numbered(batch, shard, row, keep=self.keep, characters=characters.astype(np.int64), keys=keys),
+                schema=DOCS,
             )
             row += batch.num_rows

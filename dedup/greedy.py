@@ -91,7 +91,7 @@ def _grown(table):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pass(component, b, a, tie_a, similarity, at, best, gone, doc, kept, similar):  # type: ignore[no-untyped-def]
+def _pass(component, b, a, tie_a, similarity, at, best, gone, doc, kept, similar):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     n = 0
     for i in range(len(b)):
         if b[i] != at[1] or component[i] != at[0]:

@@ -35,8 +35,8 @@ class Prepared:
     """Arrays for `scan.matches`, with one entry an item where not said otherwise.
 
     keys: uint64, the unique hashes of windows; postings: (starts, items, positions) by key; lengths: bool[ngram + 1],
-    which window lengths occur; shapes: (flags, sizes, weights, required, symbols, symbol_offsets); answers: (words, word_offsets,
-    offsets, indices); unusable: numbers of items that cannot be found.
+    which window lengths occur; shapes: (flags, sizes, weights, required, symbols, symbol_offsets); answers: (words,
+    word_offsets, offsets, indices); unusable: numbers of items that cannot be found.
     """
 
     keys: npt.NDArray[np.uint64]
@@ -58,7 +58,14 @@ def prepare(items: Sequence[Item], rules: Rules) -> Prepared:
     windows = _windows(hashes, offsets, whole, rules.ngram)
     windows, weights, plain = _telling(windows, _texts_seen(hashes, offsets), benches, sizes, rules)
     symbols, symbol_offsets, has_symbols = _symbols(tokens)
-    flags = _flags(whole, sizes, has_symbols, np.diff(symbol_offsets), plain, rules)
+    flags = _flags(
+        whole=whole,
+        sizes=sizes,
+        has_symbols=has_symbols,
+        symbol_bytes=np.diff(symbol_offsets),
+        plain=plain,
+        rules=rules,
+    )
     order = np.lexsort((windows.item, windows.key))
     key, first = np.unique(windows.key[order], return_index=True)
     starts = np.r_[first, len(order)].astype(np.int64)
@@ -66,7 +73,7 @@ def prepare(items: Sequence[Item], rules: Rules) -> Prepared:
     lengths = np.zeros(rules.ngram + 1, np.bool_)
     lengths[np.minimum(sizes[sizes > 0], rules.ngram)] = True
     answers, answer_words = _answers(items)
-    flags = _common(flags, hashes, offsets, lengths, key, postings)
+    flags = _common(flags=flags, hashes=hashes, offsets=offsets, lengths=lengths, keys=key, postings=postings)
     slack = 1 - (sizes - EXACT_WORDS) / (LOOSE_WORDS - EXACT_WORDS) * (1 - rules.min_score)
     required = np.where(whole, 1.0, np.clip(slack, rules.min_score, 1.0))
     return Prepared(
@@ -153,6 +160,7 @@ def _symbols(tokens: Tokens) -> tuple[npt.NDArray[np.uint8], Ints, npt.NDArray[n
 
 
 def _flags(
+    *,
     whole: npt.NDArray[np.bool_],
     sizes: Ints,
     has_symbols: npt.NDArray[np.bool_],
@@ -168,6 +176,7 @@ def _flags(
 
 
 def _common(
+    *,
     flags: npt.NDArray[np.uint8],
     hashes: npt.NDArray[np.uint64],
     offsets: Ints,

@@ -30,9 +30,9 @@ class Minhash:
     """Drop a document whose words nearly repeat those of a kept one: verified, never estimated.
 
     A pair is compared when it shares a band of its MinHash signature: at Jaccard similarity s with probability
-    1 - (1 - s**rows)**bands, .92 at s = .8, .9996 at .9, 50% at .69 for the defaults, which are those of FineWeb (Penedo et al.
-    2024). A document goes when its exact Jaccard similarity with a document kept before it reaches `verify`; chains
-    of lesser likeness merge nothing.
+    1 - (1 - s**rows)**bands, .92 at s = .8, .9996 at .9, 50% at .69 for the defaults, which are those of FineWeb
+    (Penedo et al. 2024). A document goes when its exact Jaccard similarity with a document kept before it reaches
+    `verify`; chains of lesser likeness merge nothing.
 
     ngram: words a shingle. verify: least similarity of a removal, 0..1, the boundary in. keep: which one stays
     (longest, earliest, latest, first_id), ties by id. seed: of the permutations, apart from the recipe's seed so that
@@ -111,13 +111,14 @@ _GROUPS = """WITH nodes AS (
         ROW_NUMBER() OVER (PARTITION BY k.band ORDER BY k.worth, k.tie, k.doc) AS place,
         LEAD(k.doc) OVER (PARTITION BY k.band ORDER BY k.worth, k.tie, k.doc) AS following
         FROM keyed AS k)
-    SELECT p.band, p.doc, CAST(p.place AS BIGINT) AS place FROM placed AS p WHERE p.place > 1 OR p.following IS NOT NULL"""
+    SELECT p.band, p.doc, CAST(p.place AS BIGINT) AS place FROM placed AS p
+    WHERE p.place > 1 OR p.following IS NOT NULL"""
 
 _LEADERS = """SELECT l.doc AS a, r.doc AS b FROM groups AS l JOIN groups AS r ON r.band = l.band
     WHERE l.place <= {leaders} AND r.place > l.place"""
 
-_FOLLOWERS = """SELECT l.doc AS a, r.doc AS b FROM groups AS l JOIN groups AS r ON r.band = l.band AND r.place = l.place + {step}
-    WHERE l.place > {leaders}"""
+_FOLLOWERS = """SELECT l.doc AS a, r.doc AS b FROM groups AS l
+    JOIN groups AS r ON r.band = l.band AND r.place = l.place + {step} WHERE l.place > {leaders}"""
 
 _WANTED = """SELECT d.shard, d.row FROM docs AS d
     JOIN (SELECT p.a AS doc FROM pairs AS p UNION SELECT p.b AS doc FROM pairs AS p) AS w ON w.doc = d.doc

@@ -46,7 +46,7 @@ def near_duplicates(texts: Texts, ids: Sequence[str] | pa.Array | None = None, *
     heads = _heads(word_sequence_hash(hashes, offsets), place, np.diff(offsets) > 0)
     nodes = np.flatnonzero(heads == np.arange(n))
     a, b = _candidates(step, shingles, shingle_offsets, nodes, place)
-    docs, kept, similar = _decided(step, shingles, shingle_offsets, a, b, tie, place)
+    docs, kept, similar = _decided(unique_sorted(shingles, shingle_offsets), a, b, tie, step.verify)
     kept_of, similarity = heads.copy(), np.ones(n)
     kept_of[heads < 0] = np.flatnonzero(heads < 0)
     kept_of[docs], similarity[docs] = kept, similar
@@ -76,7 +76,7 @@ def _heads(sequence: Int64s, place: Int64s, has_words: npt.NDArray[np.bool_]) ->
 def _candidates(
     step: Minhash, shingles: npt.NDArray[np.uint64], offsets: Int64s, nodes: Int64s, place: Int64s
 ) -> tuple[Int64s, Int64s]:
-    """(a, b): pairs of texts that share a band, a before b in keep order, each once, ordered by (b, a) in keep order."""
+    """(a, b): pairs of texts that share a band, a before b, sorted by b and a in keep order, each once."""
     keys = band_keys(signatures_of(shingles, offsets, step.bands * step.rows, step.seed)[nodes], step.bands, step.rows)
     by_place = np.argsort(place)
     flat, where = keys.ravel(), np.repeat(place[nodes], step.bands)
@@ -86,22 +86,16 @@ def _candidates(
 
 
 def _decided(
-    step: Minhash,
-    shingles: npt.NDArray[np.uint64],
-    offsets: Int64s,
-    a: Int64s,
-    b: Int64s,
-    tie: Int64s,
-    place: Int64s,
+    sets: tuple[npt.NDArray[np.uint64], Int64s], a: Int64s, b: Int64s, tie: Int64s, verify: float
 ) -> tuple[Int64s, Int64s, npt.NDArray[np.float64]]:
-    values, ends = unique_sorted(shingles, offsets)
-    similarity = _similarities(values, ends, a, b, step.verify)
-    edge = similarity >= step.verify
+    """(docs, kept, similarities) of the removals among the pairs."""
+    similarity = _similarities(*sets, a, b, verify)
+    edge = similarity >= verify
     a, b = a[edge], b[edge]
     state = State()
     parts = [state.feed(np.zeros(len(b), np.int64), b, a, tie[a], similarity[edge]), state.finish()]
     table = pa.Table.from_batches(parts)
-    return tuple(table.column(name).to_numpy() for name in ("doc", "kept", "similarity"))  # type: ignore[return-value]
+    return table.column("doc").to_numpy(), table.column("kept").to_numpy(), table.column("similarity").to_numpy()
 
 
 @numba.njit(cache=True, nogil=True)

@@ -129,10 +129,10 @@ def _take(counts, first, ngram):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _spare(counts, first, ngram):  # type: ignore[no-untyped-def]
+    spare = True
     for p in range(first, first + ngram):
-        if counts[p] < 2:
-            return False
-    return True
+        spare &= counts[p] > 1
+    return spare
 
 
 @numba.njit(cache=True, nogil=True)
@@ -159,14 +159,14 @@ def same_symbols(data, start, end, pattern):  # type: ignore[no-untyped-def]
     out = np.empty(len(pattern) + 1, np.uint8)
     if squeeze(data, start, end, out) != len(pattern):
         return False
+    same = True
     for i in range(len(pattern)):
-        if out[i] != pattern[i]:
-            return False
-    return True
+        same &= out[i] == pattern[i]
+    return same
 
 
 @numba.njit(cache=True, nogil=True)
-def answered(words, start, end, near, answer_words, answer_offsets, first, last, index):  # type: ignore[no-untyped-def]
+def answered(words, start, end, near, answer_words, answer_offsets, first, last, index):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Whether one of the answers first:last stands within `near` words of start:end, or `index` right after it."""
     if index != 0 and end < len(words) and words[end] == index:
         return True
@@ -189,7 +189,7 @@ def answered(words, start, end, near, answer_words, answer_offsets, first, last,
 
 
 @numba.njit(cache=True, nogil=True)
-def matches(data, words, offsets, starts, ends, lengths, ngram, near, table, postings, items, answers):  # type: ignore[no-untyped-def]
+def matches(data, words, offsets, starts, ends, lengths, ngram, near, table, postings, items, answers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """(row, item, score, first byte, last byte + 1) of each item that a text of the batch holds.
 
     words, offsets, starts, ends: the batch's words without symbols and where they are in data.

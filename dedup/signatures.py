@@ -105,7 +105,7 @@ def _sign(shingles, offsets, a, b, out):  # type: ignore[no-untyped-def]
             for p in range(permutations):
                 v0 = min(np.uint32(np.uint32(a[p] * h0) + b[p]), np.uint32(np.uint32(a[p] * h1) + b[p]))
                 v1 = min(np.uint32(np.uint32(a[p] * h2) + b[p]), np.uint32(np.uint32(a[p] * h3) + b[p]))
-                row[p] = min(row[p], min(v0, v1))
+                row[p] = min(row[p], min(v0, v1))  # noqa: PLW3301
             at += 4
         while at < end:
             h0 = _prepared(shingles[at])

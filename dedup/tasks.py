@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numba
 import numpy as np
@@ -29,7 +28,7 @@ def band_names(bands: int) -> list[str]:
     return [f"band_{band:03d}" for band in range(bands)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Bands:
     """The documents of a shard, with the hash of their word sequence and the keys of their bands."""
 
@@ -38,12 +37,11 @@ class Bands:
     rows: int
     seed: int
     keep: Keep
+    schema: pa.Schema = field(init=False)
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        return pa.schema(
-            [*DOCS, pa.field("words", pa.int64()), *(pa.field(name, pa.int64()) for name in band_names(self.bands))]
-        )
+    def __post_init__(self) -> None:
+        numbers = ["words", *band_names(self.bands)]
+        self.schema = pa.schema([*DOCS, *(pa.field(name, pa.int64()) for name in numbers)])
 
     def __call__(self, shard: int, path: str) -> Iterator[pa.RecordBatch]:
         row = 0
@@ -54,7 +52,7 @@ class Bands:
             signature = signatures_of(shingles, shingle_offsets, self.bands * self.rows, self.seed)
             keys = band_keys(signature, self.bands, self.rows)
             sequence = word_sequence_hash(hashes, offsets)
-            columns = numbered(batch, shard, row, self.keep, tokens.characters, sequence)
+            columns = numbered(batch, shard, row, keep=self.keep, characters=tokens.characters, keys=sequence)
             columns.append(pa.array(np.diff(offsets)))
             columns.extend(pa.array(np.ascontiguousarray(key)) for key in keys.T)
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -136,7 +134,7 @@ def _hashes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
 
 
 @numba.njit(cache=True, nogil=True)
-def _compare(b, values, offsets, leader, at_least, similarity):  # type: ignore[no-untyped-def]
+def _compare(b, values, offsets, leader, at_least, similarity):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     last = -1
     for i in range(len(b)):
         mine = values[offsets[i] : offsets[i + 1]]
