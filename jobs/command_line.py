@@ -163,7 +163,8 @@ def doctor(json: Json = False) -> int:
 
 def _call(verb: str, *arguments: Any, **options: Any) -> int:
     module = importlib.import_module(f"jobs.verbs.{verb}")
-    code: int = module.run(*arguments, **options)
+    with failures.reader_watched():
+        code: int = module.run(*arguments, **options)
     return code
 
 

@@ -35,13 +35,26 @@ def debug_flag(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     return len(words) < len(arguments), words
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our output has seen enough. typer would make an exit 1 of a BrokenPipeError."""
+
+
+@contextmanager
+def reader_watched() -> Iterator[None]:
+    """Let a BrokenPipeError pass through typer under another name."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
+
 @contextmanager
 def told(debug: bool) -> Iterator[Outcome]:
     """Turn whatever is raised inside into a line on stderr and the outcome's code."""
     outcome = Outcome()
     try:
         yield outcome
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGoneError):
         # The reader has seen enough (`| head`); without this, Python complains once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
@@ -53,7 +66,6 @@ def told(debug: bool) -> Iterator[Outcome]:
         print(message, file=sys.stderr)
     if outcome.code == INTERRUPTED:
         print("interrupted; the same command goes on from here", file=sys.stderr)
-    return None
 
 
 def describe(error: Exception) -> tuple[int, str]:
@@ -89,7 +101,7 @@ def _is_usage(error: Exception) -> bool:
 
 def _usage(error: Exception) -> str:
     said = str(error.format_message()) if hasattr(error, "format_message") else str(error)
-    said = " ".join(said.split())
+    said = " ".join(said.split()).replace(": Value error, ", ": ").replace(": Input should", ": should")
     return said if said.endswith((".", "?")) else f"{said}."
 
 

@@ -55,7 +55,8 @@ class Tree:
                 self.mistakes.append((_LAST_LINE, f"{self.origins[path[:end]]}: {said}"))
                 return
         line = self.line(path)
-        self.mistakes.append((line, f"{self.label}:{line}: {said}"))
+        place = f"{self.label}:{line}" if self.lines else self.label
+        self.mistakes.append((line, f"{place}: {said}"))
 
     def check(self) -> None:
         """Raise MistakesError if any mistake was noted."""

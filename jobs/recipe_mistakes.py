@@ -12,6 +12,7 @@ from typing import Any
 from jobs.errors import nearest
 from jobs.recipe_lines import Path, Tree
 
+_TOLD = re.compile(r"([a-z_]+(?:\.[a-z0-9_]+)*): ")
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 EXPECTED = {
     "int": "a whole number",
@@ -97,9 +98,9 @@ def _place(error: Any, value: Any, settings: type[Any]) -> Path:
         elif error["type"] != "missing":
             continue
         place.append(part)
-    told = re.match(r"([a-z_]+): ", str(error.get("ctx", {}).get("error", "")))
-    if told and told[1] in fields_at(settings, tuple(place)):
-        place.append(told[1])
+    told = _TOLD.match(str(error.get("ctx", {}).get("error", "")))
+    if told and told[1].partition(".")[0] in fields_at(settings, tuple(place)):
+        place += told[1].split(".")
     return tuple(place)
 
 
@@ -139,7 +140,9 @@ def _one(error: Any, place: Path, value: Any, settings: type[Any]) -> str:
         case "too_short":
             said = f"has {context['actual_length']} values; at least {context['min_length']} are needed"
         case "value_error" | "assertion_error":
-            said = str(context["error"]).removeprefix(f"{last}: ")
+            said = str(context["error"])
+            told = _TOLD.match(said)
+            said = said[told.end() :] if told and told[1].rpartition(".")[2] == last else said
         case _:
             said = str(error["msg"]).replace("Input should", "should").replace("String should", "should")
     return said

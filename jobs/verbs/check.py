@@ -68,6 +68,9 @@ class _Unread(Mapping[str, tuple[int, int, str]]):
     def __len__(self) -> int:
         return 0
 
+    def __bool__(self) -> bool:
+        return True
+
 
 def _source(source: Source) -> tuple[Finding, int]:
     from ingest import list_inputs

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib import resources
 from typing import Any
+
+import yaml
 
 from jobs.errors import UserError, nearest
 from jobs.steps import SOURCE, STEPS, TOKENS, load_target
@@ -41,7 +44,7 @@ class Explained:
     scope: str
     story: str
     settings: tuple[Setting, ...]
-    rules: tuple[dict[str, Any], ...] = ()
+    presets: tuple[dict[str, Any], ...] = ()
 
 
 def run(step: str | None = None, *, json: bool = False) -> int:
@@ -75,7 +78,8 @@ def explain(name: str) -> Explained:
         )
     common = COMMON[: 2 if scope == "document" and name != "extract" else 1] if name in STEPS else ()
     settings = (*settings_of(cls), *common)
-    return Explained(name=name, scope=scope, story=story_of(cls), settings=settings, rules=tuple(_rules(name, cls)))
+    presets = tuple(_presets(cls().rules)) if name == "quality" else ()
+    return Explained(name=name, scope=scope, story=story_of(cls), settings=settings, presets=presets)
 
 
 def lines(explained: Explained) -> Iterator[str]:
@@ -94,12 +98,8 @@ def lines(explained: Explained) -> Iterator[str]:
     width = max((len(setting.name) for setting in explained.settings), default=0)
     for setting in explained.settings:
         yield from _setting_lines(setting, width)
-    if explained.rules:
-        yield ""
-        yield "rules: a document is dropped where"
-        longest = max(len(rule["rule"]) for rule in explained.rules)
-        for rule in explained.rules:
-            yield f"  {rule['rule']:{longest}}  {rule['drops']}"
+    for preset in explained.presets:
+        yield from _preset_lines(preset)
 
 
 def _setting_lines(setting: Setting, width: int) -> Iterator[str]:
@@ -117,6 +117,34 @@ def _list_lines(listed: list[dict[str, str]]) -> Iterator[str]:
     yield "one of them: gristmill explain STEP"
 
 
-def _rules(name: str, cls: type[Any]) -> Iterator[dict[str, Any]]:
-    del name, cls
-    yield from ()
+def _preset_lines(preset: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield f"{preset['name']}, {'on' if preset['on'] else 'off'} by default: a document is dropped where"
+    width = max(len(rule["rule"]) for rule in preset["rules"])
+    for rule in preset["rules"]:
+        sign, threshold = "<" if rule["bound"] == "min" else ">", rule["threshold"]
+        limit = "is off" if threshold is None else f"{sign} {threshold:g}"
+        yield f"  {rule['rule']:{width}}  {rule['signal']} {limit}: {rule['because']}"
+    for key in ("source", "differs"):
+        if preset[key]:
+            yield from textwrap.wrap(f"{key}: {preset[key]}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _presets(default: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The presets of quality rules, those of the default first; their files are read as they are shipped."""
+    folder = resources.files("filters").joinpath("presets")
+    names = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+    for name in sorted(names, key=lambda name: (list(default).index(name) if name in default else len(default), name)):
+        told = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+        rules = [
+            {
+                "rule": rule,
+                "signal": said["signal"],
+                "bound": "min" if "min" in said else "max",
+                "threshold": said["min"] if "min" in said else said["max"],
+                "because": said.get("because", ""),
+            }
+            for rule, said in told["rules"].items()
+        ]
+        sources = {key: told.get(key, "") for key in ("source", "differs")}
+        yield {"name": name, "on": name in default, **sources, "rules": rules}

@@ -1,0 +1,1 @@
+"""A verb a module: each has run(...), which prints to stdout and returns the exit code."""
