@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Scope = Literal["ingest", "document", "corpus", "tokens"]
 FINGERPRINT_DIGITS = 16
+SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES = 16, 1 << 20
+INPUTS = ".gristmill/inputs.json"
 COPIES = pa.schema([("copies", pa.int32()), ("first_seen", pa.timestamp("us", tz="UTC"))])
 
 
@@ -84,15 +86,8 @@ def make(recipe: Recipe, *, limit: int | None = None) -> Plan:
 
     Raises InputError (ingest) for inputs that are missing or unreadable.
     """
-    from ingest import plan_units
-
     listed = list_sources(recipe)
-    unit_bytes = recipe.shard_bytes if limit is None else 1 << 62
-    units = tuple(
-        unit
-        for source, files in zip(recipe.sources, listed, strict=True)
-        for unit in plan_units(source, files, unit_bytes=unit_bytes)
-    )
+    units = _units(recipe, listed, limit)
     steps = tuple(_steps(recipe, listed, limit))
     groups = tuple(
         dataclasses.replace(group, done=not (reason := _reason(recipe.output, group)), reason=reason)
@@ -115,7 +110,24 @@ def list_sources(recipe: Recipe) -> list[tuple[InputFile, ...]]:
     return [list_inputs(source, known=known) for source in recipe.sources]
 
 
-INPUTS = ".gristmill/inputs.json"
+def _units(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | None) -> tuple[Unit, ...]:
+    """What one task reads each. A limit counts records of a source from its start, so each source is then one unit."""
+    from ingest import Unit, plan_units
+
+    unit_bytes = _unit_bytes(recipe, listed) if limit is None else 1 << 62
+    units: list[Unit] = []
+    for source, files in zip(recipe.sources, listed, strict=True):
+        cut = plan_units(source, files, unit_bytes=unit_bytes)
+        if limit is not None:
+            cut = (Unit(source=source, pieces=tuple(piece for unit in cut for piece in unit.pieces)),)
+        units += cut
+    return tuple(units)
+
+
+def _unit_bytes(recipe: Recipe, listed: Sequence[Sequence[InputFile]]) -> int:
+    """Bytes of input a shard: shard_bytes, and less for a small corpus, so that it too is shared among workers."""
+    total = sum(file.bytes for files in listed for file in files)
+    return min(recipe.shard_bytes, max(total // SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES))
 
 
 def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | None) -> Iterator[StepPlan]:

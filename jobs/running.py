@@ -125,6 +125,9 @@ def _run_groups(plan: Plan, engine: Engine, progress: Progress, started: datetim
         if result.failures:
             break
         result.steps += [_told(plan, group, step) for step in group.steps]
+        if not group.done:
+            _write_run(plan, result, engine, started)
+    if (read_json(join(plan.recipe.output, "run.json")) or {}).get("steps") != result.steps and result.steps:
         _write_run(plan, result, engine, started)
     if not result.failures:
         _keep_last(plan)
@@ -143,9 +146,6 @@ def _told(plan: Plan, group: GroupPlan, step: planning.StepPlan) -> dict[str, An
 def _write_run(plan: Plan, result: Result, engine: Engine, started: datetime.datetime) -> None:
     recipe = plan.recipe
     finished = datetime.datetime.now(datetime.UTC)
-    before = read_json(join(recipe.output, "run.json")) or {}
-    if not plan.to_do and before.get("steps") == result.steps:
-        return
     write_json(
         join(recipe.output, "run.json"),
         {
