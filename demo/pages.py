@@ -96,7 +96,22 @@ def _topic(name: str) -> Answer:
     text = topics.get(name)
     if text is None:
         return _error(404, f"no topic {name}")
-    return _page(f"topic {name}", pydoc.html.bigsection(name, "index", f"<pre>{pydoc.html.markup(text)}</pre>"))
+    home = '<p><a href="../topics.html">Topics</a></p>'
+    return _page(f"topic {name}", f"{home}<article>{article(text)}</article>")
+
+
+def article(text: str) -> str:
+    """A topic's plain text as HTML: underlined lines are headings, indented blocks are verbatim, others paragraphs."""
+    made = []
+    for block in re.split(r"\n\s*\n", text.strip("\n")):
+        first, _, rest = block.partition("\n")
+        if re.fullmatch(r"([*=~^-])\1{2,}\s*", rest):
+            made.append(f"<h2>{escape(first)}</h2>")
+        elif block.startswith(" "):
+            made.append(f"<pre>{escape(block)}</pre>")
+        else:
+            made.append(f"<p>{escape(' '.join(block.split()))}</p>")
+    return "\n".join(made)
 
 
 def _front() -> tuple[str, str]:

@@ -68,3 +68,12 @@ def test_the_lists_hold_what_people_import_and_nothing_unsafe() -> None:
     assert not {"shards", "jobs", "text"}.intersection(packages)
     assert library == sorted(library)
     assert packages == sorted(packages)
+
+
+def test_a_topic_is_headings_paragraphs_and_verbatim_blocks() -> None:
+    text = "The title\n*********\n\nOne line\nand <another>.\n\n   code(\n      x)\n\n- item one\n  goes on\n"
+    assert pages.article(text).split("\n<p>")[0] == "<h2>The title</h2>"
+    assert "<p>One line and &lt;another&gt;.</p>" in pages.article(text)
+    assert "<pre>   code(\n      x)</pre>" in pages.article(text)
+    assert "<p>- item one goes on</p>" in pages.article(text)
+    assert b"<h2>The &quot;with&quot; statement</h2>" in answer("/topics/with.html").body
