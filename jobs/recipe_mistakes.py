@@ -12,7 +12,7 @@ from typing import Any
 from jobs.errors import nearest
 from jobs.recipe_lines import Path, Tree
 
-_TOLD = re.compile(r"([a-z_]+(?:\.[a-z0-9_]+)*): ")
+_TOLD = re.compile(r"([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*): ")
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 EXPECTED = {
     "int": "a whole number",

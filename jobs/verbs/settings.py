@@ -59,21 +59,28 @@ def fields_of(cls: type[Any]) -> dict[str, Any]:
 
 
 def story_of(cls: type[Any]) -> str:
-    """The class's docstring without what it says of its fields."""
-    text = inspect.getdoc(cls) or ""
-    for start, end, _, _ in reversed(list(_told(text, list(fields_of(cls))))):
-        text = text[:start] + text[end:]
-    paragraphs = [part.strip() for part in re.split(r"\n[ \t]*\n", text)]
+    """The docstrings of the class, and of the settings classes it builds on, without what they say of fields."""
+    paragraphs: list[str] = []
+    for text in _docstrings(cls):
+        for start, end, _, _ in reversed(list(_told(text, list(fields_of(cls))))):
+            text = text[:start] + text[end:]
+        paragraphs += [part.strip() for part in re.split(r"\n[ \t]*\n", text)]
     return "\n\n".join(part for part in paragraphs if part)
+
+
+def _docstrings(cls: type[Any]) -> list[str]:
+    """Own docstrings of the class and its bases that have fields; not the one that dataclass makes of a signature."""
+    own = [base.__dict__.get("__doc__") or "" for base in cls.__mro__ if fields_of(base)]
+    return [inspect.cleandoc(text) for text in own if text and not re.match(r"\w+\(", text)]
 
 
 def meanings_of(cls: type[Any]) -> dict[str, str]:
     """{field: what it means}: from the text under the field, else from `field: ...` in the class's docstring."""
     found: dict[str, str] = {}
     names = list(fields_of(cls))
-    text = inspect.getdoc(cls) or ""
-    for _, _, told, meaning in _told(text, names):
-        found.update(dict.fromkeys(told, meaning))
+    for text in reversed(_docstrings(cls)):
+        for _, _, told, meaning in _told(text, names):
+            found.update(dict.fromkeys(told, meaning))
     for base in reversed(cls.__mro__):
         found.update(_under_fields(base))
     return {name: " ".join(found[name].split()) for name in names if name in found}

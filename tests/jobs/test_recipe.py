@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -435,6 +435,7 @@ def lines_of(call: Callable[[], object]) -> Sequence[str]:
     return ()
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused_in_lines(text: str) -> None:
     for line in lines_of(lambda: recipe_lines.parse(text.encode("utf-8", "surrogatepass"), "r.yaml")):
@@ -450,6 +451,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(KEYS, VALUES))
 def test_any_values_are_refused_in_lines(document: dict[str, Any]) -> None:
     assert lines_of(lambda: build(document))
