@@ -1,11 +1,12 @@
 """One document at a time: which address, which language, how good, what must not be in it.
 
-    Url, Language, Quality, Redact       the steps; each object is its settings
-    identify(texts)                      Table(language, score)
-    measure(texts)                       a column a signal of the text
-    judge(signals, rules=[...])          Table(kept, rule, value, threshold)
-    explain(text)                        every signal, rule, value and threshold of one text
-    redact(texts)                        Table(text, spans), spans in code points of the original
+Url, Language, Quality, Redact       the steps; each object is its settings
+identify(texts)                      Table(language, score)
+measure(texts)                       a column a signal of the text
+judge(signals, rules=[...])          Table(kept, rule, value, threshold)
+explain(text)                        every signal, rule, value and threshold of one text
+redact(texts)                        Table(text, spans), spans in code points of the original
+compile()                            build every kernel now, so that no worker does
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from filters.compiled import compile
     from filters.language import Language, identify
     from filters.quality import Quality, explain, judge
     from filters.redact import Redact, redact
     from filters.signals import measure
     from filters.url import Url
 
-__all__ = ["Language", "Quality", "Redact", "Url", "explain", "identify", "judge", "measure", "redact"]
+__all__ = ["Language", "Quality", "Redact", "Url", "compile", "explain", "identify", "judge", "measure", "redact"]
 
 _HOMES = {
     "Language": "filters.language",
     "Quality": "filters.quality",
     "Redact": "filters.redact",
     "Url": "filters.url",
+    "compile": "filters.compiled",
     "explain": "filters.quality",
     "identify": "filters.language",
     "judge": "filters.quality",

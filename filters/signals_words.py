@@ -77,7 +77,7 @@ def measure_ngrams(tokens: Tokens) -> npt.NDArray[np.float64]:
 
 def table(items: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """Room for an open-addressed hash table: keys, and (generation, count) beside them. Emptied by a new generation."""
-    size = 1 << max(4, (2 * items).bit_length())
+    size = 1 << max(4, (3 * items // 2).bit_length())
     return np.empty(size, np.uint64), np.zeros((size, 2), np.int32)
 
 
@@ -95,7 +95,7 @@ def slot_of(keys, places, key, shift, generation):  # type: ignore[no-untyped-de
 def shift_for(items):  # type: ignore[no-untyped-def]
     """64 less the bits of the table that this text uses: a short text stays in the cache."""
     bits = 4
-    while (1 << bits) <= 2 * items:
+    while (1 << bits) <= 3 * items // 2:
         bits += 1
     return 64 - bits
 

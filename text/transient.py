@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from text.buffers import buffers_of
-from text.words import Tokens, tokenize
+from text.words import INT32_BYTES, Tokens, tokenize
 
 WORDS, LINES, CHARACTERS = "_words", "_lines", "_characters"
 
@@ -68,7 +68,7 @@ def attach(batch: pa.RecordBatch, tokens: Tokens) -> pa.RecordBatch:
 
 def _shift(text_offsets: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """For each word or line, where its text begins."""
-    width = np.int32 if text_offsets[-1] < 2**31 - 1 else np.int64
+    width = np.int32 if text_offsets[-1] < INT32_BYTES else np.int64
     return np.repeat(text_offsets[:-1].astype(width), np.diff(offsets))
 
 

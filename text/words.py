@@ -39,6 +39,9 @@ _SEED = np.uint64(0x243F6A8885A308D3)  # fraction of pi
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # golden ratio, odd
 _MIX_A = np.uint64(0xFF51AFD7ED558CCD)  # the 64-bit finaliser of MurmurHash3
 _MIX_B = np.uint64(0xC4CEB9FE1A85EC53)
+INT32_BYTES = 2**31 - 1
+"""From here on positions need int64."""
+
 _SPACE, _NEWLINE = 32, 10
 _BYTE = np.uint64(8)
 _HALF = np.uint64(32)
@@ -100,7 +103,7 @@ def tokenize(texts: Texts) -> Tokens:
 
 def tokenize_buffer(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Tokens:
     """`tokenize` for bytes that are at hand: text i is data[offsets[i]:offsets[i + 1]]."""
-    width: type[np.signedinteger[Any]] = np.int32 if len(data) < 2**31 - 1 else np.int64
+    width: type[np.signedinteger[Any]] = np.int32 if len(data) < INT32_BYTES else np.int64
     n = len(offsets) - 1
     characters, word_offsets, line_offsets = np.empty(n, np.int64), np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     most_lines = int(np.count_nonzero(data == _NEWLINE)) + n

@@ -124,6 +124,22 @@ def test_transient_columns_give_the_same_tokens(texts: list[str], data: st.DataO
     assert_same(text.tokens_of(taken), text.tokenize(taken.column("text")))
 
 
+def test_positions_past_2_gib_are_int64(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["One line, two words.\nAnd \u4e2d\u6587 #1 ...", "", "\n"]
+    plain = text.tokenize(texts)
+    monkeypatch.setattr("text.words.INT32_BYTES", 0)
+    wide = text.tokenize(texts)
+    assert wide.word_starts.dtype == wide.line_ends.dtype == np.int64
+    assert_same(wide, plain)
+
+
+@pytest.mark.parametrize("whole", ["a, " * 50_000, "," * 100_000, "!?" * 50_000, "\n" * 100_000, "\u0301" * 50_000])
+def test_texts_of_one_kind_only(whole: str) -> None:
+    tokens = text.tokenize([whole, whole])
+    assert tokens.characters.tolist() == [len(whole)] * 2
+    assert tokens.words(0) == tokens.words(1)
+
+
 def assert_same(one: text.Tokens, other: text.Tokens) -> None:
     for field in dataclasses.fields(one):
         np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
