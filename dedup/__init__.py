@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dedup.exact import Exact
     from dedup.minhash import Minhash
     from dedup.near import near_duplicates
-    from dedup.signatures import signatures
+    from dedup.sketch import signatures
 
 __all__ = ["ContaminationIndex", "Decontaminate", "Exact", "Minhash", "compile", "near_duplicates", "signatures"]
 
@@ -30,7 +30,7 @@ _HOMES = {
     "Minhash": "dedup.minhash",
     "compile": "dedup.compiled",
     "near_duplicates": "dedup.near",
-    "signatures": "dedup.signatures",
+    "signatures": "dedup.sketch",
 }
 
 

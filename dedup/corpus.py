@@ -27,7 +27,8 @@ DOCS = pa.schema(
         ("row", pa.int64()),
         ("id", pa.string()),
         ("worth", pa.int64()),
-        ("tie", pa.int64()),
+        ("tie_a", pa.int64()),
+        ("tie_b", pa.int64()),
         ("copies", pa.int64()),
         ("first_seen", FIRST_SEEN),
         ("key_a", pa.int64()),
@@ -37,6 +38,9 @@ DOCS = pa.schema(
 """A row a document. Equal (key_a, key_b) means: the same document for this step."""
 
 READS = frozenset({"id", "text", "date", "copies", "first_seen"})
+
+ORDER = "d.worth, d.tie_a, d.tie_b, d.doc"
+"""Keep order, in SQL."""
 
 _INT32_MAX = 2**31 - 1
 
@@ -59,6 +63,7 @@ def numbered(
 ) -> list[pa.Array]:
     """The columns of DOCS for rows first_row, first_row + 1, ... of a shard. keys: int64[n, 2]."""
     rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+    tie = ties(batch.column("id"))
     ids, seen, names = batch.column("id"), _first_seen(batch), batch.schema.names
     copies = batch.column("copies") if "copies" in names else pa.nulls(batch.num_rows, pa.int64())
     return [
@@ -67,7 +72,8 @@ def numbered(
         pa.array(rows),
         ids.cast(pa.string()),
         pa.array(worth(keep, characters, seen)),
-        pa.array(ties(ids)),
+        pa.array(np.ascontiguousarray(tie[:, 0])),
+        pa.array(np.ascontiguousarray(tie[:, 1])),
         pc.fill_null(copies.cast(pa.int64()), 1),
         seen,
         pa.array(np.ascontiguousarray(keys[:, 0])),
@@ -88,7 +94,7 @@ def twins(shuffle: Shuffle, docs: str, work: str, where: str = "TRUE") -> str:
     return shuffle.query(
         f"""SELECT t.doc, t.head FROM (
                 SELECT d.doc, FIRST_VALUE(d.doc) OVER (
-                    PARTITION BY d.key_a, d.key_b ORDER BY d.worth, d.tie, d.doc) AS head
+                    PARTITION BY d.key_a, d.key_b ORDER BY {ORDER}) AS head
                 FROM docs AS d WHERE {where}) AS t
             WHERE t.doc <> t.head""",
         join(work, "twins"),

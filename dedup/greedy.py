@@ -7,6 +7,7 @@ has a survivor that was compared with it, and similarity is never passed along a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numba
 import numpy as np
@@ -15,16 +16,18 @@ import pyarrow as pa
 
 FATES = pa.schema([("doc", pa.int64()), ("kept", pa.int64()), ("similarity", pa.float64())])
 
+EDGE = ("component", "b", "a", "tie_a", "tie_b", "similarity")
+
 _NONE = -1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(20)
 
 
 class Greedy:
-    """A kernel over edges (component, b, a, tie_a, similarity), a before b in keep order, sorted by component and b.
+    """A kernel over edges (the columns of EDGE), a before b in keep order, sorted by component and by b in keep order.
 
-    Yields a row a removal: doc (b), kept (the most similar kept a; the smaller tie, then the smaller number, where
-    two are equally similar) and their similarity. Holds 16 bytes a removed document of the component at hand.
+    Yields a row a removal: doc (b), kept (the most similar kept a; the smaller ties, then the smaller number,
+    where two are equally similar) and their similarity. Holds 16 bytes a removed document of the component at hand.
     """
 
     schema = FATES
@@ -32,8 +35,7 @@ class Greedy:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         state = State()
         for batch in batches:
-            columns = [batch.column(name).to_numpy() for name in ("component", "b", "a", "tie_a", "similarity")]
-            yield state.feed(*columns)
+            yield state.feed(tuple(batch.column(name).to_numpy() for name in EDGE))
         yield state.finish()
 
 
@@ -41,24 +43,19 @@ class State:
     """The pass between two batches: where it stands, and which documents of the component have gone."""
 
     def __init__(self) -> None:
-        self._at = np.array([_NONE, _NONE, _NONE, 0, 0], np.int64)  # component, b, best a, its tie, removed so far
+        self._at = np.array([_NONE, _NONE, _NONE, 0, 0, 0], np.int64)  # component, b, best a, its ties, gone
         self._best = np.zeros(1)
         self._gone = _new_table(64)
 
-    def feed(
-        self,
-        component: npt.NDArray[np.int64],
-        b: npt.NDArray[np.int64],
-        a: npt.NDArray[np.int64],
-        tie_a: npt.NDArray[np.int64],
-        similarity: npt.NDArray[np.float64],
-    ) -> pa.RecordBatch:
-        doc, kept, similar = np.empty(len(b), np.int64), np.empty(len(b), np.int64), np.empty(len(b))
-        n, self._gone = _pass(component, b, a, tie_a, similarity, self._at, self._best, self._gone, doc, kept, similar)
+    def feed(self, edges: tuple[npt.NDArray[Any], ...]) -> pa.RecordBatch:
+        """The removals that these edges, the columns of the kernel's input in its order, settle."""
+        n = len(edges[0])
+        doc, kept, similar = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+        n, self._gone = _pass(edges, self._at, self._best, self._gone, doc, kept, similar)
         return pa.RecordBatch.from_arrays([pa.array(c[:n]) for c in (doc, kept, similar)], schema=FATES)
 
     def finish(self) -> pa.RecordBatch:
-        _, b, kept, _, _ = self._at.tolist()
+        _, b, kept, *_ = self._at.tolist()
         found = kept != _NONE
         columns = [[b], [kept], self._best.tolist()]
         return pa.RecordBatch.from_arrays(
@@ -91,7 +88,8 @@ def _grown(table):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pass(component, b, a, tie_a, similarity, at, best, gone, doc, kept, similar):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _pass(edges, at, best, gone, doc, kept, similar):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    component, b, a, tie_a, tie_b, similarity = edges
     n = 0
     for i in range(len(b)):
         if b[i] != at[1] or component[i] != at[0]:
@@ -99,20 +97,20 @@ def _pass(component, b, a, tie_a, similarity, at, best, gone, doc, kept, similar
                 doc[n], kept[n], similar[n] = at[1], at[2], best[0]
                 n += 1
                 gone[_slot(gone, at[1])] = at[1]
-                at[4] += 1
-                if 2 * at[4] > len(gone):
+                at[5] += 1
+                if 2 * at[5] > len(gone):
                     gone = _grown(gone)
             if component[i] != at[0]:
                 at[0] = component[i]
-                if at[4] > 0:
+                if at[5] > 0:
                     gone = _new_table(64)
-                    at[4] = 0
+                    at[5] = 0
             at[1], at[2] = b[i], _NONE
         if gone[_slot(gone, a[i])] == a[i]:
             continue
         better = at[2] == _NONE or similarity[i] > best[0]
         if not better and similarity[i] == best[0]:
-            better = tie_a[i] < at[3] or (tie_a[i] == at[3] and a[i] < at[2])
+            better = (tie_a[i], tie_b[i], a[i]) < (at[3], at[4], at[2])
         if better:
-            at[2], at[3], best[0] = a[i], tie_a[i], similarity[i]
+            at[2], at[3], at[4], best[0] = a[i], tie_a[i], tie_b[i], similarity[i]
     return n, gone

@@ -72,7 +72,8 @@ class Minhash:
     def _pairs(self, shuffle: Shuffle, docs: str, same: str, work: str) -> str:
         """Table(a, b): documents that share a band, a before b in keep order."""
         keyed = " UNION ALL ".join(
-            f"SELECT d.{name} AS band, d.doc, d.worth, d.tie FROM nodes AS d" for name in band_names(self.bands)
+            f"SELECT d.{name} AS band, d.doc, d.worth, d.tie_a, d.tie_b FROM nodes AS d"
+            for name in band_names(self.bands)
         )
         groups = shuffle.query(_GROUPS.format(keyed=keyed), join(work, "groups"), docs=docs, twins=same)
         ways = [_LEADERS.format(leaders=self.leaders)]
@@ -96,7 +97,7 @@ class Minhash:
             Greedy(),
             join(work, "fates"),
             key="component",
-            order=["worth", "tie", "b", "a"],
+            order=["worth", "place_a", "place_b", "b", "a"],
             edges=edges,
             labels=labels,
             docs=docs,
@@ -107,10 +108,10 @@ class Minhash:
 _GROUPS = """WITH nodes AS (
         SELECT d.* FROM docs AS d LEFT JOIN twins AS t ON t.doc = d.doc WHERE t.doc IS NULL AND d.words > 0),
     keyed AS ({keyed}),
-    placed AS (SELECT k.band, k.doc,
-        ROW_NUMBER() OVER (PARTITION BY k.band ORDER BY k.worth, k.tie, k.doc) AS place,
-        LEAD(k.doc) OVER (PARTITION BY k.band ORDER BY k.worth, k.tie, k.doc) AS following
-        FROM keyed AS k)
+    placed AS (SELECT d.band, d.doc,
+        ROW_NUMBER() OVER (PARTITION BY d.band ORDER BY d.worth, d.tie_a, d.tie_b, d.doc) AS place,
+        LEAD(d.doc) OVER (PARTITION BY d.band ORDER BY d.worth, d.tie_a, d.tie_b, d.doc) AS following
+        FROM keyed AS d)
     SELECT p.band, p.doc, CAST(p.place AS BIGINT) AS place FROM placed AS p
     WHERE p.place > 1 OR p.following IS NOT NULL"""
 
@@ -130,7 +131,8 @@ _COMPARED = """SELECT p.a, p.b, s.shingles FROM pairs AS p JOIN sets AS s ON s.d
     SELECT f.a, CAST(-1 AS BIGINT) AS b, s.shingles FROM (SELECT DISTINCT p.a FROM pairs AS p) AS f
     JOIN sets AS s ON s.doc = f.a"""
 
-_DECIDED = """SELECT l.component, e.b, e.a, d.worth, d.tie, k.tie AS tie_a, e.similarity
+_DECIDED = """SELECT l.component, e.b, e.a, d.worth, d.tie_a AS place_a, d.tie_b AS place_b,
+    k.tie_a, k.tie_b, e.similarity
     FROM edges AS e JOIN labels AS l ON l.doc = e.b JOIN docs AS d ON d.doc = e.b JOIN docs AS k ON k.doc = e.a"""
 
 _GONE = """SELECT f.doc, f.kept, f.similarity FROM fates AS f

@@ -14,7 +14,7 @@ from dedup.greedy import State
 from dedup.minhash import PREDECESSORS, Minhash
 from dedup.order import ties, worth
 from dedup.sets import jaccard, unique_sorted, word_sequence_hash
-from dedup.signatures import band_keys, signatures_of
+from dedup.sketch import band_keys, signatures_of
 from text import ngram_hashes, tokenize
 from text.buffers import Texts
 
@@ -37,11 +37,12 @@ def near_duplicates(texts: Texts, ids: Sequence[str] | pa.Array | None = None, *
     names = pa.array(np.arange(n)) if ids is None else pa.array(ids, pa.string()) if isinstance(ids, Sequence) else ids
     if len(names) != n:
         raise ValueError(f"{len(names)} ids for {n} texts")
-    tie = np.arange(n) if ids is None else ties(names)
+    tie = np.zeros((n, 2), np.int64) if ids is None else ties(names)
     hashes, offsets = tokens.words_only()
     shingles, shingle_offsets = ngram_hashes(hashes, offsets, step.ngram)
     place = np.empty(n, np.int64)
-    order = np.lexsort((np.arange(n), tie, worth(step.keep, tokens.characters, pa.nulls(n, pa.timestamp("us", "UTC")))))
+    value = worth(step.keep, tokens.characters, pa.nulls(n, pa.timestamp("us", "UTC")))
+    order = np.lexsort((np.arange(n), tie[:, 1], tie[:, 0], value))
     place[order] = np.arange(n)
     heads = _heads(word_sequence_hash(hashes, offsets), place, np.diff(offsets) > 0)
     nodes = np.flatnonzero(heads == np.arange(n))
@@ -93,7 +94,10 @@ def _decided(
     edge = similarity >= verify
     a, b = a[edge], b[edge]
     state = State()
-    parts = [state.feed(np.zeros(len(b), np.int64), b, a, tie[a], similarity[edge]), state.finish()]
+    parts = [
+        state.feed((np.zeros(len(b), np.int64), b, a, *np.ascontiguousarray(tie[a].T), similarity[edge])),
+        state.finish(),
+    ]
     table = pa.Table.from_batches(parts)
     return table.column("doc").to_numpy(), table.column("kept").to_numpy(), table.column("similarity").to_numpy()
 

@@ -35,9 +35,12 @@ def worth(keep: Keep, characters: npt.NDArray[np.int64], dates: pa.Array) -> npt
 
 
 def ties(ids: pa.Array) -> npt.NDArray[np.int64]:
-    """int64[n] that sort as the ids do: their first 16 hex digits. An id that is not hex is hashed to 64 bits first."""
+    """int64[n, 2] that sort, the first column first, as ids of 32 hex digits do; others are hashed first.
+
+    Two columns of numbers instead of the id, because every sort and shuffle carries them.
+    """
     data, offsets = buffers_of(ids)
-    out = np.empty(len(ids), np.uint64)
+    out = np.empty((len(ids), 2), np.uint64)
     _ties(data, offsets, out)
     return out.view(np.int64)
 
@@ -46,9 +49,11 @@ def ties(ids: pa.Array) -> npt.NDArray[np.int64]:
 def _ties(data, offsets, out):  # type: ignore[no-untyped-def]
     for t in range(len(out)):
         start, end = offsets[t], offsets[t + 1]
-        value, hexadecimal = np.uint64(0), end - start >= 16
+        value, other, hexadecimal = np.uint64(0), np.uint64(0), end - start == 32
         if hexadecimal:
-            for at in range(start, start + 16):
+            for at in range(start, end):
+                if at == start + 16:
+                    value, other = np.uint64(0), value
                 byte = data[at]
                 if 48 <= byte <= 57:
                     digit = byte - 48
@@ -59,9 +64,11 @@ def _ties(data, offsets, out):  # type: ignore[no-untyped-def]
                     break
                 value = (value << _S4) | np.uint64(digit)
         if not hexadecimal:
-            value = _FNV_BASIS
+            value = other = _FNV_BASIS
             for at in range(start, end):
                 value = (value ^ np.uint64(data[at])) * _FNV_PRIME
+                other = (other + np.uint64(data[at])) * _MIX
+                other ^= other >> _S32
             value = (value ^ (value >> _S32)) * _MIX
             value ^= value >> _S32
-        out[t] = value ^ _TOP
+        out[t, 0], out[t, 1] = other ^ _TOP, value ^ _TOP

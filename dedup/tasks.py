@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dedup.corpus import DOCS, numbered, readable
 from dedup.order import Keep
 from dedup.sets import jaccard, unique_sorted, word_sequence_hash
-from dedup.signatures import band_keys, signatures_of
+from dedup.sketch import band_keys, signatures_of
 from shards.store import filesystem, read_batches, tables
 from text import ngram_hashes, tokenize
 
