@@ -76,6 +76,9 @@ def prepare(items: Sequence[Item], rules: Rules) -> Prepared:
     flags = _common(flags=flags, hashes=hashes, offsets=offsets, lengths=lengths, keys=key, postings=postings)
     slack = 1 - (sizes - EXACT_WORDS) / (LOOSE_WORDS - EXACT_WORDS) * (1 - rules.min_score)
     required = np.where(whole, 1.0, np.clip(slack, rules.min_score, 1.0))
+    needs_answer = (flags & ALONE) == 0
+    unusable = (sizes == 0) | (needs_answer & ((answer_words == 0) | (sizes < 2)))
+    required[unusable] = np.inf
     return Prepared(
         keys=key,
         postings=postings,
@@ -84,7 +87,7 @@ def prepare(items: Sequence[Item], rules: Rules) -> Prepared:
         shapes=(flags, sizes, np.maximum(weights, 1), required, symbols, symbol_offsets),
         required=required,
         answers=answers,
-        unusable=np.flatnonzero((sizes == 0) | (((flags & ALONE) == 0) & ((answer_words == 0) | (sizes < 2)))),
+        unusable=np.flatnonzero(unusable),
     )
 
 
