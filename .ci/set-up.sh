@@ -10,7 +10,18 @@ extras="spark,train,bench,dev"
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 
-find_python() { # the first that runs, is 3.11 or newer and can make a virtual environment; 3.11 is what CI runs
+as_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+install() { # Debian packages, the first set that can be had
+    local packages
+    DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || return 1
+    for packages in "$@"; do
+        if DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >&2; then return; fi
+    done
+    return 1
+}
+
+usable_python() { # the first that runs, is 3.11 or newer and can make a virtual environment; 3.11 is what CI runs
     local name
     for name in python3.11 python3.12 python3.13 python3.14 python3 python; do
         if "$name" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
@@ -18,11 +29,18 @@ find_python() { # the first that runs, is 3.11 or newer and can make a virtual e
             return
         fi
     done
-    say "no Python 3.11 or newer with its venv module found; install one (Debian: apt-get install python3 python3-venv) and run make again"
     return 1
 }
 
-as_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+find_python() {
+    if usable_python; then return; fi
+    if as_root_with_apt; then # Debian ships Python without the module that makes environments
+        say "installing Python's venv module"
+        if install "python3 python3-venv" && usable_python; then return; fi
+    fi
+    say "no Python 3.11 or newer with its venv module found; install one (Debian: apt-get install python3 python3-venv) and run make again"
+    return 1
+}
 
 java_major() { # prints 17 for 17.0.15 and 8 for 1.8.0; nothing where no Java runs
     "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
@@ -35,10 +53,7 @@ set_up_java() { # only Spark needs it: without it everything but the spark engin
     if as_root_with_apt; then
         say "installing OpenJDK 17, which the spark engine needs"
         # A newer distribution no longer has 17: its default is newer, and Spark 4 runs on it.
-        if apt-get update -qq >&2 && { apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >&2 ||
-            apt-get install -y -qq --no-install-recommends default-jre-headless >&2; }; then
-            return
-        fi
+        if install openjdk-17-jre-headless default-jre-headless; then return; fi
     fi
     say "no Java 17 or newer: the spark engine and its tests stay out until one is installed (Debian: apt-get install openjdk-17-jre-headless; or set JAVA_HOME)"
 }
