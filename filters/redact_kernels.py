@@ -49,7 +49,7 @@ def _local_start(data, floor, at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _label_end(data, at, end):  # type: ignore[no-untyped-def]
-    """(end of the label at `at`, end of its ASCII head): letters, digits and hyphens."""
+    """(end of the label at `at`, end of its head): letters, digits and hyphens; the head is ASCII without hyphens."""
     stop = at
     head = -1
     while stop < end and stop - at <= _LONGEST_LABEL:
@@ -62,6 +62,8 @@ def _label_end(data, at, end):  # type: ignore[no-untyped-def]
                 head = stop
             stop += size
         elif alphanumeric(byte) or byte == _HYPHEN:
+            if head < 0 and byte == _HYPHEN:
+                head = stop
             stop += 1
         else:
             break
@@ -91,17 +93,14 @@ def _domain_end(data, start, end, tlds):  # type: ignore[no-untyped-def]
         stop, head = _label_end(data, at, end)
         if stop == at or stop - at > _LONGEST_LABEL:
             break
-        last = stop
-        while last > at and data[last - 1] == _HYPHEN:
-            last -= 1
         if at > start:
             # "x.com.In short" has a sentence after its address, though .in is India's.
-            sentence = best > start and _is_capitalised(data, at, last) and not _is_capitalised(data, start, best)
-            if not sentence and _is_tld(data, at, last, tlds):
-                best = last
+            sentence = best > start and _is_capitalised(data, at, stop) and not _is_capitalised(data, start, best)
+            if not sentence and _is_tld(data, at, stop, tlds):
+                best = stop
             elif not sentence and head > at and _is_tld(data, at, head, tlds):
-                best = head  # a word of another alphabet stands against the address
-        if stop >= end or data[stop] != _DOT or last < stop:
+                best = head  # a dash or a word of another alphabet stands against the address
+        if stop >= end or data[stop] != _DOT or data[stop - 1] == _HYPHEN:
             break
         at = stop + 1
     return best
