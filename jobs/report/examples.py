@@ -94,11 +94,13 @@ def _sizes(found: Output, step: str) -> list[Row]:
 
 
 def _similarities(found: Output, step: str) -> list[Row]:
-    """Removals by similarity, in steps of 0.02."""
-    return found.rows(
-        "SELECT least(floor(round(similarity * 50, 9)) / 50, 1.0) AS similarity, count(*) AS rows FROM duplicates "
-        "WHERE method = ? AND similarity IS NOT NULL GROUP BY 1 ORDER BY 1", step,
+    """Removals by similarity, in steps of 0.02, the empty ones between them too."""
+    rows = found.rows(
+        "SELECT least(floor(round(similarity * 50, 9)), 50)::INTEGER AS step, count(*) AS rows FROM duplicates "
+        "WHERE method = ? AND similarity IS NOT NULL GROUP BY 1", step,
     )  # fmt: skip
+    counted = {row["step"]: row["rows"] for row in rows}
+    return [{"similarity": at / 50, "rows": counted.get(at, 0)} for at in range(min(counted), max(counted) + 1)] if counted else []
 
 
 def _clusters(found: Output, step: str) -> list[Row]:

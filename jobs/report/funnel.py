@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+from jobs.errors import UserError
 from jobs.report.database import Output, Row
-from jobs.steps import STEPS, load_target
+from jobs.steps import STEPS, TOKENS, load_target
 
 OUTCOMES = ("kept", "dropped", "quarantined")
 RAW = ("read", "extract")
@@ -109,7 +109,7 @@ def settings(found: Output) -> list[Row]:
         known = _defaults(step["kind"])
         rows = [
             {
-                "setting": key, "value": value, "default": known.get(key) if known else None,
+                "setting": key, "value": value, "default": _plain(known.get(key)) if known else None,
                 "changed": None if known is None or key not in known else _plain(value) != _plain(known[key]),
             }
             for key, value in sorted(values.items())
@@ -120,21 +120,16 @@ def settings(found: Output) -> list[Row]:
 
 
 def _defaults(kind: str) -> Row | None:
-    """The defaults of a kind of step, {} for `read`; None where its class cannot be loaded."""
-    target = "train:Tokens" if kind == "tokens" else STEPS[kind].target if kind in STEPS else None
+    """The defaults of a kind of step; None where its class cannot be loaded here."""
+    special = {"tokens": TOKENS, "read": "jobs.recipe_model:Settings"}
+    target = special.get(kind) or (STEPS[kind].target if kind in STEPS else None)
     if target is None:
         return None
     try:
-        fields = dataclasses.fields(load_target(target))
-    except Exception:  # a library of another installation may be missing here: defaults are then not told
-        return None
-    known: Row = {}
-    for field in fields:
-        if field.default is not dataclasses.MISSING:
-            known[field.name] = getattr(field.default, "default", field.default)
-        elif field.default_factory is not dataclasses.MISSING:
-            known[field.name] = field.default_factory()
-    return known
+        fields = getattr(load_target(target), "__pydantic_fields__", {})
+    except (UserError, ImportError):
+        return None  # a package of the run's installation is missing in this one
+    return {name: field.get_default(call_default_factory=True) for name, field in fields.items() if not field.is_required()}
 
 
 def _plain(value: Any) -> Any:

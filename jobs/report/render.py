@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jobs.report import charts, numbers
+from jobs.report import charts, histograms, numbers
 from jobs.report.visible import line, visible
 
 FOLDER = Path(__file__).parent
@@ -28,7 +28,7 @@ def render(report: dict[str, Any]) -> str:
         short=numbers.short, whole=numbers.whole, plain=numbers.plain, size=numbers.size, duration=numbers.duration,
         visible=visible, line=line, told=_told, yaml=_yaml, share=lambda value: "" if value is None else numbers.percent(value, 1),
     )  # fmt: skip
-    environment.globals.update(percent=numbers.percent, flow=charts.flow, histogram=charts.histogram, columns=charts.columns)
+    environment.globals.update(percent=numbers.percent, flow=charts.flow, histogram=histograms.histogram, columns=charts.columns)
     # Our own file is the only thing that is not escaped.
     styles = markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
     return environment.get_template("report.html").render(report=report, styles=styles)

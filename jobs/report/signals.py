@@ -18,10 +18,11 @@ def signals(found: Output) -> list[Row]:
             for row in found.rows("SELECT rule, count(*) AS n FROM (SELECT unnest(rules) AS rule FROM dropped WHERE step = ?) GROUP BY 1", step["step"])
         }
         limits = of_step(found, step)
-        for signal, pairs in sorted(account["histograms"].items()):
+        place = {limit.signal: number for number, limit in reversed(list(enumerate(limits)))}
+        for signal, pairs in sorted(account["histograms"].items(), key=lambda item: (place.get(item[0], len(place)), item[0])):
             rows = sum(count for _, count in pairs)
             marks = [
-                {"rule": limit.rule, "side": limit.side, "value": limit.value, "rows": failing.get(limit.rule, 0), "share": failing.get(limit.rule, 0) / rows if rows else None}
+                {"rule": limit.rule, "side": limit.side, "sign": limit.sign, "value": limit.value, "rows": failing.get(limit.rule, 0), "share": failing.get(limit.rule, 0) / rows if rows else None}
                 for limit in limits
                 if limit.signal == signal
             ]  # fmt: skip

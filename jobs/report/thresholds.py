@@ -1,7 +1,7 @@
 """Which rule of a step reads which signal, and on which side of its threshold a document is dropped.
 
-What a step says of itself comes first (a method `thresholds()`); where it says nothing, what it did tells: a rule reads
-the signal whose value its drops carry.
+The step itself is asked (its `checks` on made signals); where it cannot be rebuilt here, its drops tell: a rule reads
+the signal whose value they carry.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from jobs.errors import UserError
+from jobs.report import rebuilt
 from jobs.report.database import Output, Row, name
 
 SAMPLE = 1000
@@ -16,19 +20,54 @@ SAMPLE = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """A rule on one signal: rows below (side "min") or above (side "max") the value are dropped."""
+    """A rule on one signal: rows below (side "min") or above (side "max") the value are dropped.
+
+    inclusive: whether a row at the value itself stays.
+    """
 
     rule: str
     signal: str
     side: str
     value: float
+    inclusive: bool = True
+
+    def passes(self, measured: float) -> bool:
+        if measured == self.value:
+            return self.inclusive
+        return measured > self.value if self.side == "min" else measured < self.value
+
+    @property
+    def sign(self) -> str:
+        """What a kept row's value is to the threshold."""
+        return {"min": ">", "max": "<"}[self.side] + ("=" if self.inclusive else "")
 
 
 def of_step(found: Output, step: Row) -> list[Threshold]:
-    """The thresholds of a step on its stored signals; [] for a step that measures nothing."""
+    """The thresholds of a step on its stored signals, in the order of its rules; [] for a step that measures nothing."""
     if found.signal_view(step["step"]) is None:
         return []
+    try:
+        made = rebuilt.rebuild(step["kind"], found.manifests[step["step"]].get("settings", {}))
+        stored = found.columns(f"signals_{step['step']}")
+        if rebuilt.judges_signals(made) and set(made.signals.names) <= set(stored):
+            return declared(made)
+    except (ValueError, ImportError, UserError, OSError, KeyError):
+        pass  # settings or lists of another installation: what was dropped still tells
     return _observed(found, step)
+
+
+def declared(step: Any) -> list[Threshold]:
+    """What a step says of itself."""
+    told = []
+    for check in rebuilt.one_row(step):
+        if check.value is None or check.threshold is None:
+            continue
+        signal = rebuilt.signal_of(step, check)
+        threshold = float(np.asarray(check.threshold).reshape(-1)[0])
+        side = rebuilt.side_of(step, check, signal, threshold) if signal else None
+        if signal and side:
+            told.append(Threshold(rule=check.rule, signal=signal, side=side[0], value=threshold, inclusive=side[1]))
+    return told
 
 
 def _observed(found: Output, step: Row) -> list[Threshold]:
