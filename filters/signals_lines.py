@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from filters.signals_words import shift_for, slot_of, table
+from filters.signals_words import HALF, ONE, shift_for, slot_of, table
 from text import Tokens, inlined, kernel
 from text.unicode import TERMINAL, WHITE, decode, tables
 
@@ -39,11 +39,11 @@ def measure_lines(tokens: Tokens) -> npt.NDArray[np.float64]:
     """float64[len(LINES), n]. Linear time; memory for the text of most lines: 40 bytes a line."""
     out = np.zeros((len(LINES), len(tokens)), np.float64)
     most = int(np.diff(tokens.line_offsets).max(initial=0))
-    keys, places = table(most)
+    entries = table(most)
     hashes, sizes = np.empty(most, np.uint64), np.empty(most, np.int64)
     _lines(
         tokens.data, tokens.characters, tokens.word_offsets, tokens.line_offsets, tokens.line_starts,
-        tokens.line_ends, tables().classes, keys, places, hashes, sizes, out,
+        tokens.line_ends, tables().classes, entries, hashes, sizes, out,
     )  # fmt: skip
     return out
 
@@ -84,16 +84,16 @@ def _hash(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _repeated(hashes, sizes, count, keys, places, generation):  # type: ignore[no-untyped-def]
+def _repeated(hashes, sizes, count, entries, generation):  # type: ignore[no-untyped-def]
     """(number, characters) of the items that stood before."""
     shift, number, characters = shift_for(count), 0, 0
     for i in range(count):
-        at = slot_of(keys, places, hashes[i], shift, generation)
-        if places[at, 0] == generation:
+        at = slot_of(entries, hashes[i], shift, generation)
+        if (entries[at, 1] >> HALF) == generation:
             number += 1
             characters += sizes[i]
         else:
-            keys[at], places[at, 0] = hashes[i], generation
+            entries[at, 0], entries[at, 1] = hashes[i], generation << HALF
     return number, characters
 
 
@@ -127,9 +127,9 @@ def ends_in_ellipsis(data, start, end, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def _lines(  # type: ignore[no-untyped-def]
-    data, characters, word_offsets, offsets, starts, ends, classes, keys, places, hashes, sizes, out
+    data, characters, word_offsets, offsets, starts, ends, classes, entries, hashes, sizes, out
 ):
-    generation = np.int32(0)
+    generation = np.uint64(0)
     for t in range(len(characters)):
         lines, bullets, ellipses, terminals, short = 0, 0, 0, 0, 0
         for i in range(offsets[t], offsets[t + 1]):
@@ -149,10 +149,11 @@ def _lines(  # type: ignore[no-untyped-def]
             continue
         out[0, t], out[1, t], out[2, t] = lines, bullets / lines, ellipses / lines
         out[7, t], out[8, t] = terminals / lines, short / lines
-        generation += np.int32(2)
-        number, repeated = _repeated(hashes, sizes, lines, keys, places, generation)
+        generation += ONE
+        number, repeated = _repeated(hashes, sizes, lines, entries, generation)
         out[3, t], out[5, t] = number / lines, repeated / characters[t]
         out[9, t] = repeated / (characters[t] - newlines)
         paragraphs = _paragraphs(data, offsets[t], offsets[t + 1], starts, ends, classes, hashes, sizes)
-        number, repeated = _repeated(hashes, sizes, paragraphs, keys, places, generation + np.int32(1))
+        generation += ONE
+        number, repeated = _repeated(hashes, sizes, paragraphs, entries, generation)
         out[4, t], out[6, t] = number / paragraphs, repeated / characters[t]

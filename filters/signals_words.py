@@ -44,6 +44,7 @@ _HASH_SIGN, _DOT, _ELLIPSIS_LEAD = ord("#"), ord("."), 0xE2
 _ELLIPSIS_TAIL = (0x80, 0xA6)
 _HAS_LETTER, _SYMBOL = 1, 4  # Tokens.word_flags
 _BASE = np.uint64(0xD6E8FEB86659FD93)
+HALF, ONE, _COUNT = np.uint64(32), np.uint64(1), np.uint64(0xFFFFFFFF)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -66,27 +67,29 @@ def measure_ngrams(tokens: Tokens) -> npt.NDArray[np.float64]:
     """float64[len(NGRAMS), n]. Linear time; memory for the longest text of the batch: 40 bytes a token and more."""
     out = np.zeros((len(NGRAMS), len(tokens)), np.float64)
     most = int(np.diff(tokens.word_offsets).max(initial=0))
-    keys, places = table(most)
+    entries = table(most)
     grams, slots, runs = np.empty(most, np.uint64), np.empty(most, np.int32), np.empty(most + 1, np.int32)
     _ngrams(
         tokens.characters, tokens.word_offsets, tokens.word_hashes, tokens.word_characters,
-        keys, places, grams, slots, runs, out,
+        entries, grams, slots, runs, out,
     )  # fmt: skip
     return out
 
 
-def table(items: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Room for an open-addressed hash table: keys, and (generation, count) beside them. Emptied by a new generation."""
-    size = 1 << max(4, (3 * items // 2).bit_length())
-    return np.empty(size, np.uint64), np.zeros((size, 2), np.int32)
+def table(items: int) -> npt.NDArray[np.uint64]:
+    """Room for an open-addressed hash table: a row has the key, and generation << 32 | count. One look, one cache line.
+
+    A new generation empties it.
+    """
+    return np.zeros((1 << max(4, (3 * items // 2).bit_length()), 2), np.uint64)
 
 
 @inlined
-def slot_of(keys, places, key, shift, generation):  # type: ignore[no-untyped-def]
+def slot_of(entries, key, shift, generation):  # type: ignore[no-untyped-def]
     """Where `key` stands in this generation's table, or the free place where it may be put."""
     mask = (1 << (64 - shift)) - 1
     at = np.int64((key * _SPREAD) >> np.uint64(shift))
-    while places[at, 0] == generation and keys[at] != key:
+    while (entries[at, 1] >> HALF) == generation and entries[at, 0] != key:
         at = (at + 1) & mask
     return at
 
@@ -133,13 +136,13 @@ def _words(data, characters, offsets, starts, ends, hashes, lengths, flags, stop
 
 
 @kernel
-def _ngrams(characters, offsets, hashes, lengths, keys, places, grams, slots, runs, out):  # type: ignore[no-untyped-def]
+def _ngrams(characters, offsets, hashes, lengths, entries, grams, slots, runs, out):  # type: ignore[no-untyped-def]
     """`runs` first says whether the n-gram at a place is repeated, then how many repeated 4-grams follow one another.
 
     An n-gram can only be repeated where both of its (n - 1)-grams are, so from one size to the next ever fewer places
     are looked at; where no 4-gram stands twice nothing longer does.
     """
-    generation = np.int32(0)
+    generation = np.uint64(0)
     for t in range(len(characters)):
         first, m = offsets[t], offsets[t + 1] - offsets[t]
         shift = shift_for(m)
@@ -148,56 +151,56 @@ def _ngrams(characters, offsets, hashes, lengths, keys, places, grams, slots, ru
             grams[i], runs[i] = hashes[first + i], 1
         for n in (2, 3, 4):
             if repeated and m >= n:
-                generation += np.int32(1)
-                _count(first, m, n, hashes, keys, places, grams, slots, runs, shift, generation)
-                best, place = _most_frequent(m, n, places, slots, runs)
-                repeated = best > 1
+                generation += ONE
+                _count(first, m, n, hashes, entries, grams, slots, runs, shift, generation)
+                best, place = _most_frequent(m, n, entries, slots, runs)
+                repeated = best > ONE
                 if repeated:
                     size = n - 1
                     for w in range(first + place, first + place + n):
                         size += lengths[w]
-                    out[n - 2, t] = best * size / characters[t]
+                    out[n - 2, t] = np.int64(best) * size / characters[t]
         if not repeated or m < 4:
             continue
         runs[m] = 0
         for i in range(m - 1, -1, -1):
             runs[i] = runs[i + 1] + 1 if runs[i] else 0
         for n in (5, 6, 7, 8, 9, 10):
-            generation += np.int32(1)
-            found = _repeats(first, m, n, hashes, lengths, keys, places, grams, runs, shift, generation)
+            generation += ONE
+            found = _repeats(first, m, n, hashes, lengths, entries, grams, runs, shift, generation)
             out[n - 2, t] = found / characters[t]
 
 
 @kernel
-def _count(first, m, n, hashes, keys, places, grams, slots, runs, shift, generation):  # type: ignore[no-untyped-def]
+def _count(first, m, n, hashes, entries, grams, slots, runs, shift, generation):  # type: ignore[no-untyped-def]
     for i in range(m - n + 1):
         slots[i] = -1
         if runs[i] and runs[i + 1]:
             grams[i] = grams[i] * _BASE + hashes[first + i + n - 1]
-            at = slot_of(keys, places, grams[i], shift, generation)
-            if places[at, 0] == generation:
-                places[at, 1] += 1
+            at = slot_of(entries, grams[i], shift, generation)
+            if (entries[at, 1] >> HALF) == generation:
+                entries[at, 1] += ONE
             else:
-                keys[at], places[at, 0], places[at, 1] = grams[i], generation, 1
+                entries[at, 0], entries[at, 1] = grams[i], (generation << HALF) | ONE
             slots[i] = at
 
 
 @kernel
-def _most_frequent(m, n, places, slots, runs):  # type: ignore[no-untyped-def]
+def _most_frequent(m, n, entries, slots, runs):  # type: ignore[no-untyped-def]
     """(count, place) of the most frequent n-gram, of several the one that stands first; marks the repeated places."""
-    best, place = 0, 0
+    best, place = np.uint64(0), 0
     for i in range(m):
-        count = 0
+        count = np.uint64(0)
         if i <= m - n and slots[i] >= 0:
-            count = places[slots[i], 1]
-        runs[i] = count > 1
+            count = entries[slots[i], 1] & _COUNT
+        runs[i] = count > ONE
         if count > best:
             best, place = count, i
     return best, place
 
 
 @kernel
-def _repeats(first, m, n, hashes, lengths, keys, places, grams, runs, shift, generation):  # type: ignore[no-untyped-def]
+def _repeats(first, m, n, hashes, lengths, entries, grams, runs, shift, generation):  # type: ignore[no-untyped-def]
     """Characters of the n-grams that stood before, read from the left; a found one is passed over whole."""
     for i in range(m - n + 1):
         if runs[i] >= n - 3:
@@ -206,12 +209,12 @@ def _repeats(first, m, n, hashes, lengths, keys, places, grams, runs, shift, gen
     while i <= m - n:
         step = 1
         if runs[i] >= n - 3:
-            at = slot_of(keys, places, grams[i], shift, generation)
-            if places[at, 0] == generation:
+            at = slot_of(entries, grams[i], shift, generation)
+            if (entries[at, 1] >> HALF) == generation:
                 step = n
                 for w in range(first + i, first + i + n):
                     total += lengths[w]
             else:
-                keys[at], places[at, 0] = grams[i], generation
+                entries[at, 0], entries[at, 1] = grams[i], generation << HALF
         i += step
     return total
