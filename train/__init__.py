@@ -1,4 +1,11 @@
-"""Tokenise, pack, plan, train. Front door: names are imported when first used, so that importing the room is cheap."""
+"""Tokenise, pack, plan, train.
+
+Tokens                                  the recipe's `tokens:` section: documents to token shards
+train_tokenizer(batches, vocab_size=)   a byte-level BPE Tokenizer trained on texts
+load_tokenizer(path)                    a Tokenizer from any tokenizer.json
+Tokenizer.encode(texts), .decode(ids)   text as text: never a control token
+compile()                               build every kernel now, so that no worker does
+"""
 
 from __future__ import annotations
 
@@ -6,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from train.bpe import train_tokenizer
+    from train.compiled import compile
     from train.tokenizer import Tokenizer, load_tokenizer
     from train.tokens import Tokens
 
-__all__ = ["Tokenizer", "Tokens", "load_tokenizer", "train_tokenizer"]
+__all__ = ["Tokenizer", "Tokens", "compile", "load_tokenizer", "train_tokenizer"]
 
 _HOMES = {
+    "compile": "train.compiled",
     "Tokenizer": "train.tokenizer",
     "Tokens": "train.tokens",
     "load_tokenizer": "train.tokenizer",
@@ -20,6 +29,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    # numba and pydantic take a second to import, and `gristmill --help` needs neither.
     if name not in _HOMES:
         raise AttributeError(f"module 'train' has no attribute {name!r}")
     import importlib

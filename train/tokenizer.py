@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from shards.store import filesystem
 from text import buffers_of
 from train.pieces import Ids, Offsets, PieceEncoder
 
@@ -167,23 +168,19 @@ class Tokenizer:
         """Whether this tokenizer splits text by train.bpe.PATTERN and does nothing else to it."""
         from train.bpe import pre_tokenizer
 
-        told = json.loads(self.json)
-        ours = tokenizers_library().Tokenizer(tokenizers_library().models.BPE())
-        ours.pre_tokenizer = pre_tokenizer()
+        opened = self.library
         return bool(
-            told["model"].get("type") == "BPE"
-            and told["normalizer"] is None
-            and told["pre_tokenizer"] == json.loads(ours.to_str())["pre_tokenizer"]
-            and all(token["special"] for token in told["added_tokens"])
+            isinstance(opened.model, tokenizers_library().models.BPE)
+            and opened.normalizer is None
+            and opened.pre_tokenizer is not None
+            and opened.pre_tokenizer.__getstate__() == pre_tokenizer().__getstate__()
+            and all(token.special for token in opened.get_added_tokens_decoder().values())
         )
 
 
 def load_tokenizer(path: str, controls: tuple[str, ...] = ()) -> Tokenizer:
     """Read a tokenizer.json from a path or any fsspec URL. Raises TokenizerError when it is none."""
-    import fsspec
-
-    with fsspec.open(path, "rb") as source:
-        data = source.read()
+    data = read_bytes(path)
     try:
         opened = tokenizers_library().Tokenizer.from_str(data.decode())
     except TokenizerError:
@@ -195,6 +192,12 @@ def load_tokenizer(path: str, controls: tuple[str, ...] = ()) -> Tokenizer:
     if getattr(opened.model, "dropout", None):
         opened.model.dropout = None
     return Tokenizer(opened.to_str(pretty=True), controls)
+
+
+def read_bytes(path: str) -> bytes:
+    files, name = filesystem(path)
+    data: bytes = files.cat_file(name)
+    return data
 
 
 @contextmanager

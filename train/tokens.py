@@ -89,12 +89,19 @@ class Tokens:
         """
         made = self._tokenizer(shards, shuffle, work, seed)
         url = join(out, TOKENIZER)
-        write_bytes(url, made.json.encode())
+        data = made.json.encode()
+        write_bytes(url, data)
         dtype = self._dtype(made)
         eos = made.id_of(self.eos_token) if self.append_eos else None
         bos = made.id_of(self.bos_token) if self.prepend_bos else None
         task = EncodeTask(
-            tokenizer=url, digest=made.digest, controls=self._controls, dtype=dtype, bos=bos, eos=eos, seed=seed
+            tokenizer=url,
+            digest=xxhash.xxh3_128_hexdigest(data),
+            controls=self._controls,
+            dtype=dtype,
+            bos=bos,
+            eos=eos,
+            seed=seed,
         )
         encoded = shuffle.map(task, shards, join(work, "encoded"))
         layout = Layout.of(shuffle, encoded, work, shard_tokens=self.shard_tokens, by_domain=self.by_domain)
