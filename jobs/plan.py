@@ -20,7 +20,7 @@ import xxhash
 from jobs.recipe import Recipe, StepEntry
 from jobs.steps import STEPS
 from shards.schema import DOCUMENT
-from shards.store import exists, filesystem, join, read_json
+from shards.store import filesystem, join, read_json, sizes
 
 if TYPE_CHECKING:
     from ingest import InputFile, Unit
@@ -98,7 +98,7 @@ def make(recipe: Recipe, *, limit: int | None = None) -> Plan:
         limit=limit,
         inputs=tuple(file for files in listed for file in files),
         units=units,
-        groups=_need(recipe.output, groups),
+        groups=_need(recipe, groups),
     )
 
 
@@ -191,6 +191,9 @@ def _reason(output: str, group: GroupPlan) -> str:
             return "not done yet"
         if found["fingerprint"] != step.fingerprint:
             return difference(found, step)
+    present = sizes(join(output, group.folder, "data"))
+    if present and present != {shard["name"]: shard["bytes"] for shard in found["shards"]}:
+        return "its data files are not those that were written"
     return ""
 
 
@@ -208,15 +211,18 @@ def difference(found: Mapping[str, Any], step: StepPlan) -> str:
     return "its inputs, the seed or the limit changed" if step.kind == "read" else "what comes before it changed"
 
 
-def _need(output: str, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
-    """A finished group whose data were removed (keep: last) is done again when a later group has to read them."""
-    needed, checked = False, list[GroupPlan]()
+def _need(recipe: Recipe, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
+    """A finished group whose data are gone is done again when they are wanted: by a later group, or by the user.
+
+    With keep: last only the last group's data are to stay.
+    """
+    needed, checked = True, list[GroupPlan]()
     for planned in reversed(groups):
         group = planned
-        has_data = group.scope == "tokens" or exists(join(output, group.folder, "data"))
-        if group.done and needed and not has_data:
-            group = dataclasses.replace(group, done=False, reason="its data are needed again")
-        needed = not group.done
+        present = bool(sizes(join(recipe.output, group.folder, "data")))
+        if group.done and needed and not present:
+            group = dataclasses.replace(group, done=False, reason="its data are gone, and wanted")
+        needed = not group.done or recipe.keep == "all" or group.scope == "tokens"
         checked.append(group)
     return tuple(reversed(checked))
 

@@ -57,6 +57,17 @@ def names(folder: str, suffix: str = "") -> list[str]:
     return sorted(name for name in told if name.endswith(suffix) and not name.endswith(PARTIAL))
 
 
+def sizes(folder: str) -> dict[str, int]:
+    """Bytes of each file of a folder by name; none where there is no folder."""
+    files, path = filesystem(folder)
+    try:
+        found = files.ls(path, detail=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    told = {entry["name"].rstrip("/").rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in found}
+    return {name: size for name, size in told.items() if not name.endswith(PARTIAL)}
+
+
 def tables(folder: str) -> list[str]:
     """Full paths of the Parquet files of a folder, sorted."""
     return [join(folder, name) for name in names(folder, ".parquet")]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +44,8 @@ def test_every_row_and_byte_has_an_outcome_at_each_step(made: tuple[Path, Path])
         for what in ("rows", "bytes"):
             counts = account[what]
             assert counts["in"] == counts["kept"] + counts["dropped"] + counts["quarantined"]
-    assert told["exact"]["rules"] and told["minhash"]["rules"]
+    assert told["exact"]["rules"]
+    assert told["minhash"]["rules"]
     assert told["read"]["bytes"]["in"] == sum(path.stat().st_size for path in data.glob("*.jsonl"))
 
 
@@ -109,15 +111,20 @@ def test_a_step_that_is_gone_leaves_no_stale_folder(tmp_path: Path) -> None:
     assert sorted(p.name for p in out.iterdir() if p.name[:2].isdigit()) == ["00-read", "01-extract", "02-exact"]
 
 
-@pytest.mark.parametrize("wound", ["data file gone", "manifest gone", "data file short"])
-def test_a_half_written_output_is_not_taken_for_a_finished_one(made: tuple[Path, Path], tmp_path: Path, wound: str) -> None:
+@pytest.mark.parametrize("wound", ["data file gone", "manifest gone", "data file short", "last data gone"])
+def test_a_half_written_output_is_not_taken_for_a_finished_one(
+    made: tuple[Path, Path], tmp_path: Path, wound: str
+) -> None:
     data, _ = made
     out = tmp_path / "out"
     mill(data, out)
     first = digests(out)
     folder = out / "02-quality"
     part = sorted((folder / "data").glob("*.parquet"))[0]
-    if wound == "manifest gone":
+    if wound == "last data gone":
+        part = out / "04-minhash" / "data" / part.name
+        shutil.rmtree(part.parent)
+    elif wound == "manifest gone":
         (folder / "manifest.json").unlink()
     elif wound == "data file gone":
         part.unlink()
