@@ -18,6 +18,10 @@ _TINY = 1e-5  # fastText adds it inside each logarithm
 
 _WINDOWS = 4
 
+BUCKETS = 2_000_000
+"""What fastText hashes n-grams into, unless told otherwise."""
+_MAGIC, _SHIFT = np.uint64(2**51 // BUCKETS + 1), np.uint64(51)  # value * _MAGIC >> _SHIFT is value // BUCKETS
+
 UPPER = np.uint8(1)
 LOWER = np.uint8(2)
 
@@ -69,7 +73,6 @@ def _add(hidden, vector):  # type: ignore[no-untyped-def]
 def _add_ngrams(data, start, end, shortest, longest, words, buckets, vectors, hidden):  # type: ignore[no-untyped-def]
     """Add the vectors of the n-grams of <word>; how many there were."""
     found = 0
-    n_buckets = np.uint32(len(buckets))
     for i in range(start - 1, end + 1):  # start - 1 and end stand for the marks before and after the word
         if start <= i < end and (data[i] & 0xC0) == 0x80:
             continue
@@ -84,7 +87,8 @@ def _add_ngrams(data, start, end, shortest, longest, words, buckets, vectors, hi
                 value = _step(value, data[at])
                 at += 1
             if n >= shortest and not (n == 1 and (i == start - 1 or at == end + 1)):
-                row = buckets[value % n_buckets]
+                quotient = (np.uint64(value) * _MAGIC) >> _SHIFT
+                row = buckets[np.int64(value) - np.int64(quotient) * BUCKETS]
                 if row != _NO_ROW:
                     _add(hidden, vectors[words + np.int64(row)])
                     found += 1

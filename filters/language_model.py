@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from filters.language_kernels import BUCKETS
 from filters.language_tree import Tree, huffman
 
 _MAGIC = 793712314
@@ -111,7 +112,7 @@ def _parse(file: _Reader) -> Model:
         raise ModelError("not a fastText model")
     dim, _, _, _, _, word_ngrams, loss, kind, buckets, shortest, longest, _ = (int(v) for v in file.take("12i"))
     file.take("d")
-    if kind != _SUPERVISED or loss != _HIERARCHICAL_SOFTMAX or word_ngrams > 1:
+    if (kind, loss, word_ngrams, buckets) != (_SUPERVISED, _HIERARCHICAL_SOFTMAX, 1, BUCKETS):
         raise ModelError("this kind of fastText model is not read here; use lid.176.ftz")
     words, labels, counts, pruned = _dictionary(file)
     if file.integer("?") == 0 or pruned.shape[0] == 0:

@@ -170,7 +170,8 @@ def test_arrays_of_all_kinds_are_read() -> None:
 
 _PIECES = r"""
 joe@x.com 8.8.8.8 10.0.0.1 2001:4860:4860::8888 @ . : :: - _ 8 a com .com x. < > é и 中 ' + 2001:4860 % / version
-4.2.1.3 Heading git@ 1.2.3.4: email@example.com fe80::1 cafe :1 -9.9.9.9 # In .In uk .co .рф 2001:4860::5:1: 1:2:3:4:5:6:7:8
+4.2.1.3 Heading git@ 1.2.3.4: email@example.com fe80::1 cafe :1 -9.9.9.9 # In .In uk .co .рф 2001:4860::5:1:
+1:2:3:4:5:6:7:8
 """
 PIECES = st.sampled_from([*_PIECES.split(), " ", "\n"])
 
