@@ -80,10 +80,10 @@ def url(addresses: list[str]) -> tuple[Callable[[], Any], Callable[[], Any]] | N
     }
     domains = FOLDER / "lists/ut1_domains_sample30k.txt.gz"
     step = Url(
-        block_domains=str(domains),
-        block_words=str(lists["words"]),
-        block_soft_words=str(lists["soft"]),
-        block_subwords=str(lists["sub"]),
+        block_domains=(str(domains),),
+        block_words=(str(lists["words"]),),
+        block_soft_words=(str(lists["soft"]),),
+        block_subwords=(str(lists["sub"]),),
     )
     words = {key: path.read_text().splitlines() for key, path in lists.items()}
     with gzip.open(domains, "rt") as lines:

@@ -56,8 +56,8 @@ class Url:
     The URL is percent-decoded before words are sought; list words lose what is no letter or digit. The word rules are
     RefinedWeb's (arXiv:2306.01116, appendix G.1), which FineWeb uses; two soft words are its threshold.
 
-    Rules, in order: domain, url, word, soft_words, subword; evidence is the entry that matched (of `url`: the URL itself,
-    which the dropped row carries).
+    Rules, in order: domain, url, word, soft_words, subword; evidence is the entry that matched (for `url` the dropped
+    row's own URL says it).
     """
 
     name: ClassVar[str] = "url"
