@@ -66,7 +66,7 @@ def redact(documents: list[str]) -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 def url(addresses: list[str]) -> tuple[Callable[[], Any], Callable[[], Any]] | None:
     try:
-        import ahocorasick  # noqa: F401
+        import ahocorasick  # type: ignore[import-not-found]  # noqa: F401
         import tldextract
     except ImportError:
         print("bench url: skipped; datatrove's URLFilter needs pyahocorasick and tldextract")
