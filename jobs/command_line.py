@@ -180,3 +180,7 @@ def invoke(arguments: Sequence[str]) -> int:
 def main() -> None:
     """The entry point of the console script."""
     sys.exit(invoke(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -158,25 +157,11 @@ def test_limit_takes_the_first_records_of_each_source(tmp_path: Path) -> None:
     assert result.records == 25
 
 
-class Poison:
-    """A user's step that cannot stand some documents."""
-
-    def __call__(self, batch: Any) -> Any:
-        from shards.step import judge
-
-        for text in batch.column("text").to_pylist():
-            if "raise" in text:
-                raise ValueError("cannot stand it")
-            if "abort" in text:
-                os.abort()
-        return judge(batch, [])
-
-
 def test_a_document_that_makes_a_step_raise_is_quarantined_alone(tmp_path: Path) -> None:
     made = rows(50)
     made[17]["text"] += " raise"
     write_jsonl(tmp_path / "data" / "a.jsonl", made)
-    steps = [{"step": "python", "object": "tests.jobs.test_run.Poison"}, {"step": "exact"}]
+    steps = [{"step": "python", "object": "tests.jobs.poison.Poison"}, {"step": "exact"}]
     result = mill(tmp_path / "data", tmp_path / "out", steps=steps)
     assert (result.exit_code, result.quarantined) == (3, 1)
     with connect(str(tmp_path / "out")) as views:
@@ -192,7 +177,7 @@ def test_a_shard_whose_worker_dies_is_named_and_the_rest_is_done(tmp_path: Path)
     bad[3]["text"] += " abort"
     write_jsonl(tmp_path / "data" / "a.jsonl", good)
     write_jsonl(tmp_path / "data" / "b.jsonl", bad)
-    steps = [{"step": "python", "object": "tests.jobs.test_run.Poison"}, {"step": "exact"}]
+    steps = [{"step": "python", "object": "tests.jobs.poison.Poison"}, {"step": "exact"}]
     result = mill(tmp_path / "data", tmp_path / "out", steps=steps, shard_bytes=1024)
     assert result.exit_code == 3
     assert any("the worker was killed by SIGABRT" in line for line in result.failures)
