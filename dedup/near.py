@@ -17,6 +17,7 @@ from dedup.sets import jaccard, unique_sorted, word_sequence_hash
 from dedup.sketch import band_keys, signatures_of
 from text import ngram_hashes, tokenize
 from text.buffers import Texts
+from text.jit import kernel
 
 Int64s = npt.NDArray[np.int64]
 
@@ -90,7 +91,8 @@ def _decided(
     sets: tuple[npt.NDArray[np.uint64], Int64s], a: Int64s, b: Int64s, tie: Int64s, verify: float
 ) -> tuple[Int64s, Int64s, npt.NDArray[np.float64]]:
     """(docs, kept, similarities) of the removals among the pairs."""
-    similarity = _similarities(*sets, a, b, verify)
+    similarity = np.empty(len(a))
+    _similarities(*sets, a, b, verify, similarity)
     edge = similarity >= verify
     a, b = a[edge], b[edge]
     state = State()
@@ -128,10 +130,8 @@ def _push(out, size, value):  # type: ignore[no-untyped-def]
     return size + 1, out
 
 
-@numba.njit(cache=True, nogil=True)
-def _similarities(values, ends, a, b, at_least):  # type: ignore[no-untyped-def]
-    out = np.empty(len(a))
+@kernel
+def _similarities(values, ends, a, b, at_least, out):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     for i in range(len(a)):
         left = values[ends[a[i]] : ends[a[i] + 1]]
         out[i] = jaccard(left, values[ends[b[i]] : ends[b[i] + 1]], at_least)
-    return out

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from text import buffers_of
+from text.jit import kernel
 
 Keep = Literal["longest", "earliest", "latest", "first_id"]
 """longest: most characters. earliest, latest: by date, a document without one last. first_id: the smallest id."""
@@ -45,7 +45,7 @@ def ties(ids: pa.Array) -> npt.NDArray[np.int64]:
     return out.view(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _ties(data, offsets, out):  # type: ignore[no-untyped-def]
     for t in range(len(out)):
         start, end = offsets[t], offsets[t + 1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from text.jit import inlined, kernel
+
 BASE = np.uint64(0xD6E8FEB86659FD93)
 """Of the polynomial over word hashes; odd, so that the first word counts as much as the last."""
 
@@ -19,7 +21,7 @@ SYMBOLS = 4  # it holds digits or symbols, which have to agree for that
 ENOUGH = 8  # with an answer near it its words do, other symbols between them or not
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def window_hashes(hashes, offsets, lengths, out):  # type: ignore[no-untyped-def]
     """out[t]: the hash of the first lengths[t] words from offsets[t] on."""
     for t in range(len(lengths)):
@@ -46,7 +48,7 @@ def build_table(keys, bits):  # type: ignore[no-untyped-def]
     return slots, numbers, bitmap
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _find(slots, numbers, bitmap, bits, key):  # type: ignore[no-untyped-def]
     spread = key * _SPREAD
     bit = spread >> np.uint64(61 - bits)
@@ -92,7 +94,7 @@ def hits(words, lengths, table, postings):  # type: ignore[no-untyped-def]
     return where[:size], place[:size]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_window(words_at, positions, ngram, length, counts):  # type: ignore[no-untyped-def]
     """(covered, first word, last word + 1): where in the text most of the item's words lie close together.
 
@@ -118,7 +120,7 @@ def best_window(words_at, positions, ngram, length, counts):  # type: ignore[no-
     return most, start, end
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _take(counts, first, ngram):  # type: ignore[no-untyped-def]
     lost = 0
     for p in range(first, first + ngram):
@@ -127,7 +129,7 @@ def _take(counts, first, ngram):  # type: ignore[no-untyped-def]
     return lost
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _spare(counts, first, ngram):  # type: ignore[no-untyped-def]
     spare = True
     for p in range(first, first + ngram):
@@ -135,7 +137,7 @@ def _spare(counts, first, ngram):  # type: ignore[no-untyped-def]
     return spare
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def squeeze(data, start, end, out):  # type: ignore[no-untyped-def]
     """The bytes that say what stands between the words: ASCII in lower case, no white space, none of the marks that
     typesetting changes. Returns their number; `out` may be longer."""
@@ -165,7 +167,7 @@ def same_symbols(data, start, end, pattern):  # type: ignore[no-untyped-def]
     return same
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def answered(words, start, end, near, answer_words, answer_offsets, first, last, index):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Whether one of the answers first:last stands within `near` words of start:end, or `index` right after it."""
     if index != 0 and end < len(words) and words[end] == index:

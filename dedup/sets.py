@@ -10,6 +10,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from text.jit import kernel
+
 _SEED_A, _SEED_B = np.uint64(0x13198A2E03707344), np.uint64(0xA4093822299F31D0)  # fraction of pi
 _BY_A, _BY_B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _S32, _S29 = np.uint64(32), np.uint64(29)
@@ -44,7 +46,7 @@ def _unique_sorted(values, offsets, ends):  # type: ignore[no-untyped-def]
         ends[t + 1] = at
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sequence_hash(hashes, offsets, out):  # type: ignore[no-untyped-def]
     for t in range(len(offsets) - 1):
         a, b = _SEED_A, _SEED_B
@@ -56,7 +58,7 @@ def _sequence_hash(hashes, offsets, out):  # type: ignore[no-untyped-def]
         out[t, 0], out[t, 1] = a, b ^ np.uint64(offsets[t + 1] - offsets[t])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def jaccard(left, right, at_least):  # type: ignore[no-untyped-def]
     """Size of the intersection over size of the union; 0.0 where the sizes alone rule out `at_least`.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,6 +16,7 @@ from dedup.sets import jaccard, unique_sorted, word_sequence_hash
 from dedup.sketch import band_keys, signatures_of
 from shards.store import filesystem, read_batches, tables
 from text import ngram_hashes, tokenize
+from text.jit import kernel
 
 SETS = pa.schema([("doc", pa.int64()), ("shingles", pa.binary())])
 EDGES = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("similarity", pa.float64())])
@@ -133,7 +133,7 @@ def _hashes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
     return raw.copy().view(np.uint64), (offsets - offsets[0]) // 8
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _compare(b, values, offsets, leader, at_least, similarity):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     last = -1
     for i in range(len(b)):

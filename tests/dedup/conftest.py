@@ -14,7 +14,7 @@ import pytest
 import xxhash
 
 from jobs.engines.duckdb_shuffle import DuckdbShuffle
-from shards.step import CorpusStep
+from shards.step import CorpusStep, Shuffle
 from shards.store import tables
 
 
@@ -38,6 +38,7 @@ def decide(
     *,
     ids: Sequence[str] | None = None,
     shards: int = 3,
+    shuffle: Shuffle | None = None,
     **columns: pa.Array,
 ) -> Outcome:
     """Deal the documents over shards, decide, and read the verdicts back by id."""
@@ -47,7 +48,8 @@ def decide(
     paths = [str(folder / f"part-{shard:05d}.parquet") for shard in range(shards)]
     for shard, path in enumerate(paths):
         pq.write_table(table.take(pa.array(range(shard, len(texts), shards), pa.int64())), path)
-    verdicts = step.decide(paths, DuckdbShuffle(workers=1, memory_bytes=1 << 28), str(folder / "work"))
+    shuffle = shuffle or DuckdbShuffle(workers=1, memory_bytes=1 << 28)
+    verdicts = step.decide(paths, shuffle, str(folder / "work"))
     rows = [row for path in tables(verdicts.removed) for row in pq.read_table(path).to_pylist()]
     kept = [row for path in tables(verdicts.survivors) for row in pq.read_table(path).to_pylist()]
     for told in (rows, kept):
@@ -66,7 +68,7 @@ def decide(
 
 @pytest.fixture
 def verdict(tmp_path: Path) -> Callable[..., Outcome]:
-    """verdict(step, texts, ids=None, shards=3, **columns) -> Outcome."""
+    """verdict(step, texts, ids=None, shards=3, shuffle=None, **columns) -> Outcome."""
     calls: list[int] = []
 
     def call(step: CorpusStep, texts: Sequence[str], **told: Any) -> Outcome:

@@ -196,3 +196,26 @@ def test_no_texts_give_an_empty_answer(verdict: Verdict) -> None:
     assert near_duplicates([]).num_rows == 0
     assert near_duplicates([]).column_names == ["id", "kept_id", "similarity"]
     assert verdict(Minhash(), []).removed == {}
+
+
+def test_one_giant_text_is_compared_like_any_other(verdict: Verdict) -> None:
+    giant = [f"g{number}" for number in range(200_000)]
+    texts = [" ".join(giant), " ".join(giant[:-1]), "small text of some words"]
+    out = verdict(Minhash(), texts, ids=["a" * 32, "b" * 32, "c" * 32])
+    assert out.removed == {"b" * 32: ("a" * 32, 199_995 / 199_996)}
+
+
+@pytest.mark.heavy
+def test_spark_decides_as_duckdb_does(verdict: Verdict) -> None:
+    pytest.importorskip("pyspark")
+    from jobs.engines.spark import SparkEngine
+
+    texts = corpus(11, 300)
+    here = verdict(Minhash(verify=0.6), texts)
+    engine = SparkEngine(workers=2, memory_bytes=1 << 28)
+    try:
+        there = verdict(Minhash(verify=0.6), texts, shuffle=engine.shuffle())
+    finally:
+        engine.close()
+    assert here.removed == there.removed
+    assert here.survivors == there.survivors
