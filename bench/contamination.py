@@ -114,9 +114,8 @@ def main() -> None:
     start = time.thread_time()
     found = index.check_tokens(tokens).to_pylist()
     rate = len(tokens.data) / (time.thread_time() - start) / 1e6
-    print(
-        f"bench contamination in all {len(tokens.data) / 1e6:.0f} MB: {len(found)} found, {rate:.0f} MB/s after tokenising"
-    )
+    size = len(tokens.data) / 1e6
+    print(f"bench contamination in all {size:.0f} MB: {len(found)} found, {rate:.0f} MB/s after tokenising")
     for row in found:
         print(f"  look at: document {row['row']}, {row['benchmark']}/{row['item']} at {row['start']}:{row['end']}")
 
