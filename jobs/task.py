@@ -93,6 +93,12 @@ class DocumentTask(ShardWork):
             raise
         self.finish(number, files, clocks)
 
+    def warm(self) -> None:
+        """Call each step on no rows: it loads its models, lists and indexes, which the shards' processes then share."""
+        for plan in self.steps:
+            if plan.step is not None:
+                plan.step(empty(plan.schema))
+
     def _batches(
         self, number: int, files: list[StepFiles], clocks: list[Clock]
     ) -> Iterator[tuple[pa.RecordBatch, int]]:

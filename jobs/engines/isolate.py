@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -18,6 +19,17 @@ class Task(Protocol):
     """Work that is numbered. Its results are files; what goes wrong is what it raises."""
 
     def __call__(self, number: int) -> None: ...
+
+
+def warm(task: Task) -> None:
+    """Let a task load what its shards share (models, lists, indexes) in the process that its children are forked from.
+
+    What goes wrong here goes wrong again in the shards, which tell it.
+    """
+    load = getattr(task, "warm", None)
+    if load is not None:
+        with contextlib.suppress(Exception):
+            load()
 
 
 def run_isolated(task: Task, number: int) -> str | None:

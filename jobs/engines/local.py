@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from jobs.engines.duckdb_shuffle import DuckdbShuffle
-from jobs.engines.isolate import Task, die_with_parent, run_isolated
+from jobs.engines.isolate import Task, die_with_parent, run_isolated, warm
 
 PRELOAD = "jobs.engines.preload"
 
@@ -96,6 +96,7 @@ def _drive(task: Task, numbers: list[int], workers: int, telling: Connection) ->
     os.environ.setdefault("TQDM_DISABLE", "1")
     from datatrove.executor.local import LocalPipelineExecutor
 
+    warm(task)
     with tempfile.TemporaryDirectory(prefix="gristmill-") as logs:
         LocalPipelineExecutor(
             pipeline=[_Rank(task, numbers)],

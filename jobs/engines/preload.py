@@ -1,17 +1,19 @@
-"""What every worker needs, imported once in the process that workers are forked from."""
+"""What every worker needs, loaded once in the process that workers are forked from."""
 
-import duckdb  # noqa: F401
-import numba  # noqa: F401
+import datatrove.executor.local
+import duckdb
 import pyarrow.compute
-import pyarrow.parquet  # noqa: F401
+import pyarrow.parquet
 from loguru import logger
-
-logger.disable("datatrove")  # its progress lines are not ours, and would print beside our own
 
 import dedup
 import filters
 import text
 import train
+
+__all__ = ["datatrove", "duckdb", "pyarrow"]
+
+logger.disable("datatrove")  # its progress lines are not ours, and would print beside our own
 
 # Here, before any worker is forked: kernels are read from the cache once a run, and never compiled twice at a time.
 for room in (text, filters, dedup, train):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs.engines.duckdb_shuffle import DONE, Each, MapTask
-from jobs.engines.isolate import Task, run_isolated
+from jobs.engines.isolate import Task, run_isolated, warm
 from jobs.errors import UserError
 from shards.schema import conform
 from shards.step import Kernel, ShardTask
@@ -81,6 +81,7 @@ class _Numbered:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import jobs.engines.preload  # noqa: F401 - once a Python worker, which Spark reuses, not once a shard
 
+        warm(self.task)
         for batch in batches:
             told = [(self.numbers[at], run_isolated(self.task, self.numbers[at])) for at in batch.column(0).to_pylist()]
             failed = [(number, error) for number, error in told if error is not None]
