@@ -136,6 +136,22 @@ def test_shards_order_and_workers_change_nothing(made: tuple[Path, dict[str, Any
     assert run(SMALL, rows, tmp_path, shards=5, shuffle=engine.shuffle()) == made[1]
 
 
+@pytest.mark.heavy
+def test_spark_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    from jobs.engines.spark import SparkEngine
+
+    engine = SparkEngine(workers=2, memory_bytes=1 << 29)
+    try:
+        for number, step in enumerate((SMALL, Tokens(vocab_size=400, sample_bytes=3000, by_domain=False))):
+            rows = corpus()
+            wanted = run(step, rows, tmp_path / f"local{number}")
+            random.Random(number).shuffle(rows)
+            assert run(step, rows, tmp_path / f"spark{number}", shards=4, shuffle=engine.shuffle()) == wanted
+    finally:
+        engine.close()
+
+
 def test_a_second_run_makes_the_same_and_leaves_no_part_of_another(tmp_path: Path) -> None:
     rows = corpus()
     first = run(SMALL, rows, tmp_path)
