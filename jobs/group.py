@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.plan import GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
-from shards.manifest import Tally, manifest, total
+from shards.manifest import ConservationError, Tally, manifest, total
 from shards.store import filesystem, join, names, read_json, remove, sweep, tables, write_json
 
 if TYPE_CHECKING:
@@ -138,31 +138,37 @@ class GroupRun:
         self.progress.end(summary(self.group, tallies, time.monotonic() - started))
 
     def _check_flow(self, tallies: dict[str, Tally]) -> None:
-        """What leaves a step enters the next: within the group, and from the group before."""
+        """What leaves a step enters the next, rows and bytes: within the group, and from the group before."""
         steps = [step.name for step in self.group.steps]
-        for before, after in zip(steps[:-1], steps[1:], strict=True):
-            same(f"{before} -> {after}", tallies[before].rows["kept"], tallies[after].rows["in"])
+        leaving = [(tallies[name].rows["kept"], tallies[name].bytes["out"]) for name in steps]
+        before = self._before()
+        if before is not None:
+            leaving.insert(0, (before["rows"]["kept"], before["bytes"]["out"]))
+            steps.insert(0, before["step"])
+        for at in range(1, len(steps)):
+            entering = (tallies[steps[at]].rows["in"], tallies[steps[at]].bytes["in"])
+            same(f"{steps[at - 1]} -> {steps[at]}", leaving[at - 1], entering)
+
+    def _before(self) -> dict[str, Any] | None:
+        """The manifest of what this group reads; None for the first group."""
         previous = [group for group in self.plan.groups if group.number < self.group.number]
-        if previous:
-            account = read_json(join(self.out, previous[-1].folder, "manifest.json"))
-            same(f"{previous[-1].folder} -> {steps[0]}", account["rows"]["kept"], tallies[steps[0]].rows["in"])
+        return read_json(join(self.out, previous[-1].folder, "manifest.json")) if previous else None
 
     def _inputs(self) -> list[dict[str, Any]]:
-        if self.group.scope == "ingest":
+        before = self._before()
+        if before is None:
             return [{"name": file.path, "bytes": file.bytes, "digest": file.digest} for file in self.plan.inputs]
-        before = [group for group in self.plan.groups if group.number < self.group.number][-1]
-        account = read_json(join(self.out, before.folder, "manifest.json"))
-        return [{"name": before.folder, "bytes": account["bytes"]["out"], "digest": account["digest"]}]
+        return [{"name": before["step"], "bytes": before["bytes"]["out"], "digest": before["digest"]}]
 
     def _tokens(self, started: float) -> None:
         step = self.group.steps[0]
         folder = join(self.out, step.folder)
         self.progress.say(f"tokens  encoding {len(self.shards)} shards")
         told = step.step.run(self.shards, self.engine.shuffle(), join(folder, WORK), folder, self.plan.recipe.seed)
-        before = [group for group in self.plan.groups if group.number < self.group.number][-1]
-        account = read_json(join(self.out, before.folder, "manifest.json"))
-        rows, size = account["rows"]["kept"], account["bytes"]["out"]
-        same("tokens", rows, told["documents"])
+        before = self._before()
+        assert before is not None
+        rows, size = before["rows"]["kept"], before["bytes"]["out"]
+        same("tokens", (rows, size), (told["documents"], size))
         tally = Tally(seconds=time.monotonic() - started)
         tally.rows.update({"in": rows, "kept": told["documents"]})
         tally.bytes.update({"in": size, "kept": size, "out": size})
@@ -183,11 +189,10 @@ def step_label(group: GroupPlan) -> str:
     return " + ".join(step.name for step in group.steps)
 
 
-def same(where: str, left: int, right: int) -> None:
-    from shards.manifest import ConservationError
-
+def same(where: str, left: tuple[int, int], right: tuple[int, int]) -> None:
+    """Raise ConservationError unless the (rows, bytes) that left one step arrived at the next."""
     if left != right:
-        raise ConservationError(f"{where}: {left} rows left, {right} arrived")
+        raise ConservationError(f"{where}: (rows, bytes) {left} left, {right} arrived")
 
 
 def summary(group: GroupPlan, tallies: dict[str, Tally], seconds: float) -> str:

@@ -8,9 +8,8 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from jobs.outcome import Outcome
+from jobs.outcome import Outcome, row_bytes
 from shards.digest import MODULUS, row_hashes, to_hex
 from shards.manifest import Tally
 from shards.schema import DROPPED, QUARANTINE, conform, stored_columns
@@ -73,8 +72,8 @@ class StepFiles:
                 counts[key] += told["counts"]
 
     def out(self, kept: pa.RecordBatch) -> None:
-        """Note the rows that leave: their text's bytes, their digest, and, in the group's last step, the rows."""
-        self.tally.bytes["out"] += text_bytes(kept)
+        """Note the rows that leave: their bytes, their digest, and, in the group's last step, the rows."""
+        self.tally.bytes["out"] += int(row_bytes(kept).sum())
         if self._holds_data:
             self._writers["data"].write(kept)
         else:
@@ -135,8 +134,3 @@ class Clock:
 def peak_bytes() -> int:
     """The largest resident memory that this process, or a child of it, has had."""
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
-
-
-def text_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of UTF-8 text in a batch."""
-    return int(pc.sum(pc.binary_length(batch.column("text").cast(pa.large_binary()))).as_py() or 0)
