@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,8 +93,11 @@ def atomic(url: str) -> Iterator[IO[bytes]]:
     """A binary file to write; it has its name only when all of it is there."""
     files, path = filesystem(url)
     if not is_local(url):
-        with files.open(path, "wb") as remote:
-            yield remote
+        # Through a local file, since closing a remote one after an error would publish the half that was written.
+        with tempfile.NamedTemporaryFile(prefix="gristmill-") as spool:
+            yield spool
+            spool.flush()
+            files.put_file(spool.name, path)
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     partial = f"{path}.{uuid.uuid4().hex[:8]}{PARTIAL}"

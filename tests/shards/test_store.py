@@ -99,6 +99,10 @@ def test_the_same_code_writes_to_any_fsspec_url() -> None:
     assert sum(part.num_rows for part in read_batches(join(folder, "data", "part.parquet"))) == 3
     write_json(join(folder, "a.json"), [1])
     assert read_json(join(folder, "a.json")) == [1]
+    with pytest.raises(RuntimeError), atomic(join(folder, "half.bin")) as out:
+        out.write(b"half")
+        raise RuntimeError
+    assert not exists(join(folder, "half.bin"))
     remove(folder)
     assert not exists(join(folder, "a.json"))
     assert read_json(join(folder, "a.json")) is None
