@@ -24,7 +24,9 @@ def locked(out: str) -> Iterator[None]:
     if not is_local(out):
         held = read_json(url)
         if held is not None:
-            raise UserError(f"{out}: a run on {held['host']} (process {held['process']}) holds it; if it is dead: remove {url}")
+            raise UserError(
+                f"{out}: a run on {held['host']} (process {held['process']}) holds it; if it is dead: remove {url}"
+            )
         write_json(url, {"host": socket.gethostname(), "process": os.getpid()})
         try:
             yield
