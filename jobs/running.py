@@ -196,10 +196,12 @@ def _judge(result: Result, recipe: Recipe, progress: Progress) -> Result:
         progress.say(
             f"{recipe.output}: {len(result.failures)} shards failed, so later steps did not start; run again to resume"
         )
-    elif result.quarantined > recipe.max_quarantined * max(result.records, 1):
-        result.exit_code = PARTIAL
+    elif result.quarantined:
+        too_many = result.quarantined > recipe.max_quarantined * result.records
+        result.exit_code = PARTIAL if too_many else DONE
+        limit = f"{'more' if too_many else 'no more'} than max_quarantined {recipe.max_quarantined} allows"
         progress.say(
-            f"{result.quarantined} of {result.records} records are quarantined, more than max_quarantined "
-            f'{recipe.max_quarantined}; see: gristmill sql {recipe.output} "FROM quarantine"'
+            f"{result.quarantined} of {result.records} records are quarantined, {limit}; "
+            f'see: gristmill sql {recipe.output} "FROM quarantine"'
         )
     return result
