@@ -61,8 +61,7 @@ def _prepare(orders: Orders) -> Callable[[Job], Answer]:
     def answer(job: Job) -> Answer:
         signal.setitimer(signal.ITIMER_PROF, orders.cpu_limit_s)
         try:
-            page = job.page.decode("utf-8", "replace")
-            found = extract_page(page, job.url, orders.engine, orders.favor, job.captured)  # type: ignore[arg-type]
+            found = extract_page(job.page, job.url, orders.engine, orders.favor, job.captured)  # type: ignore[arg-type]
             return ("none", None) if found is None else ("text", found)
         except MemoryError:
             return "error", ("resource", "memory limit reached")

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from ingest.charset import decode_page
-from ingest.engines import Engine, Favor
+from ingest.engine_kinds import Engine, Favor
 from ingest.gates import GateError, Gates
 from ingest.normalise_columns import normalise
 from ingest.page import FAVOR

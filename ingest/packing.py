@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, cast
 GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 CHUNK = 64 << 10
+ZSTD_READ = 4 << 10
 MAX_CHUNK = 1 << 20  # of unpacked bytes at a time: bounds what one packed chunk can swell to
 
 
@@ -95,11 +96,15 @@ class Unpacked:
     def _zstd(self) -> Iterator[bytes]:
         import pyarrow as pa
 
-        stream: Any = None
+        held: list[bytes] = []
         try:
-            stream = pa.CompressedInputStream(pa.PythonFile(self.file, mode="r"), "zstd")
-            while chunk := stream.read(MAX_CHUNK):
-                yield chunk
+            stream: Any = pa.CompressedInputStream(pa.PythonFile(self.file, mode="r"), "zstd")
+            # Small reads: one that meets damage gives nothing of what it had unpacked before.
+            while chunk := stream.read(ZSTD_READ):
+                held.append(chunk)
+                if len(held) * ZSTD_READ >= CHUNK * 4:
+                    yield b"".join(held)
+                    held = []
         except (OSError, ValueError) as error:
             cut = "runcated" in str(error)
             self.damage = Damage(
@@ -107,6 +112,8 @@ class Unpacked:
                 error="truncated" if cut else "zstd",
                 message="the zstd data end in the middle of a frame" if cut else "damaged zstd data",
             )
+        if held:
+            yield b"".join(held)
 
 
 def _code(error: zlib.error) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ingest.charset import decode_page
-from ingest.engines import Engine, Favor, main_text, parse
+from ingest.engine_kinds import Engine, Favor
+from ingest.engines import main_text, parse, quiet
 from ingest.normalise import normalise_text
 
 FAVOR: Favor = "balanced"
@@ -36,20 +37,21 @@ def extract(
 
     charset: what the HTTP header said. Runs in this process, under no limit: for crawls use the `extract` step.
     """
-    return extract_page(decode_page(html, charset), url, engine, favor)
+    quiet()
+    return extract_page(decode_page(html, charset).encode("utf-8", "replace"), url, engine, favor)
 
 
 def extract_page(
-    page: str, url: str | None, engine: Engine, favor: Favor, captured: datetime | None = None
+    page: bytes, url: str | None, engine: Engine, favor: Favor, captured: datetime | None = None
 ) -> Extracted | None:
-    """The same of a decoded page. captured: when it was fetched."""
+    """The same of a page decoded to UTF-8. captured: when it was fetched."""
     from ingest.metadata import read_metadata
 
     tree = parse(page)
     if tree is None:
         return None
     stated = read_metadata(tree, url, captured=captured)
-    text = main_text(tree, page, url, engine, favor)
+    text = main_text(tree, page, engine, favor)
     text = normalise_text(text).strip() if text else ""
     if not text:
         return None
