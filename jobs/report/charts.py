@@ -15,6 +15,7 @@ ROW_TALL, ROW_LOW = 54, 38
 LEAST = 1.2
 """A flow that is there at all is drawn this wide at least."""
 
+
 def flow(steps: list[Row], what: str) -> Row | None:
     """A Sankey chart from top to bottom, a row a step: what stays goes straight on, what leaves bends to the right.
 
@@ -41,10 +42,29 @@ def flow(steps: list[Row], what: str) -> Row | None:
             bands.append({"kind": outcome, "path": _band(from_x, top, x, y, width), "title": title})
             nodes.append({"kind": outcome, "x": x, "y": y, "width": width, "title": title})
             if outcome != "kept":
-                notes.append({"kind": outcome, "text": f"{show(count)} {outcome}", "share": percent(count, counts["in"])})
+                notes.append(
+                    {"kind": outcome, "text": f"{show(count)} {outcome}", "share": percent(count, counts["in"])}
+                )
             from_x, x = from_x + width, x + width + GAP
-        labels.append({"y": y, "name": step["step"], "count": show(counts["kept"]), "notes": notes, "rule": _rule(step) if leaves else ""})
-    return {"width": FLOW_WIDTH, "height": y + 34, "left": FLOW_LEFT, "label": FLOW_LABEL, "node": NODE, "bands": bands, "nodes": nodes, "labels": labels}
+        labels.append(
+            {
+                "y": y,
+                "name": step["step"],
+                "count": show(counts["kept"]),
+                "notes": notes,
+                "rule": _rule(step) if leaves else "",
+            }
+        )
+    return {
+        "width": FLOW_WIDTH,
+        "height": y + 34,
+        "left": FLOW_LEFT,
+        "label": FLOW_LABEL,
+        "node": NODE,
+        "bands": bands,
+        "nodes": nodes,
+        "labels": labels,
+    }
 
 
 def _rule(step: Row) -> str:
@@ -72,9 +92,13 @@ def columns(rows: list[Row], key: str, value: str) -> Row:
     step = max(1, math.ceil(len(rows) * 44 / 640))
     bars = [
         {
-            "x": round(width * at, 2), "width": round(width * 0.82, 2), "height": round(max(84 * row[value] / tallest, 1), 2),
-            "label": str(row[key]) if at % step == 0 else "", "count": short(row[value]) if width > 26 else "", "title": f"{row[key]}: {short(row[value])}",
+            "x": round(width * at, 2),
+            "width": round(width * 0.82, 2),
+            "height": round(max(84 * row[value] / tallest, 1), 2),
+            "label": str(row[key]) if at % step == 0 else "",
+            "count": short(row[value]) if width > 26 else "",
+            "title": f"{row[key]}: {short(row[value])}",
         }
         for at, row in enumerate(rows)
-    ]  # fmt: skip
+    ]
     return {"width": max(round(width * len(rows), 1), 60), "height": 124, "base": 104, "bars": bars}

@@ -16,7 +16,8 @@ Piece = tuple[str, bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Pieces (text, differs) of both texts, made visible. same_until: characters that both begin with; None = not known."""
+    """Pieces (text, differs) of both texts, made visible. same_until: characters that both begin with; None = not
+    known."""
 
     same_until: int | None = None
     left: list[Piece] = field(default_factory=list)

@@ -16,7 +16,9 @@ def drops(found: Output) -> list[Row]:
     """A row a rule, in the order of the steps: rows that it was the first to fail, and all rows that fail it."""
     failing = {
         (row["step"], row["rule"]): row["n"]
-        for row in found.rows("SELECT step, rule, count(*) AS n FROM (SELECT step, unnest(rules) AS rule FROM dropped) GROUP BY ALL")
+        for row in found.rows(
+            "SELECT step, rule, count(*) AS n FROM (SELECT step, unnest(rules) AS rule FROM dropped) GROUP BY ALL"
+        )
     }
     told = []
     for step in found.steps:
@@ -27,10 +29,13 @@ def drops(found: Output) -> list[Row]:
             rows = rules.get(rule, 0)
             told.append(
                 {
-                    "step": step["step"], "rule": rule, "rows": rows, "failing": failing.get((step["step"], rule), rows),
+                    "step": step["step"],
+                    "rule": rule,
+                    "rows": rows,
+                    "failing": failing.get((step["step"], rule), rows),
                     "share_of_step": rows / account["rows"]["in"] if account["rows"]["in"] else None,
                 }
-            )  # fmt: skip
+            )
     return told
 
 
@@ -41,11 +46,18 @@ def languages(found: Output) -> list[Row]:
         kept = _counts(found, "SELECT language AS key, count(*) AS n FROM documents_stored GROUP BY 1")
     seen: dict[str, int] = {}
     for step in found.steps:
-        if step["kind"] == "language" and (view := found.signal_view(step["step"])) and "language" in found.columns(f"signals_{step['step']}"):
+        if (
+            step["kind"] == "language"
+            and (view := found.signal_view(step["step"]))
+            and "language" in found.columns(f"signals_{step['step']}")
+        ):
             seen = _counts(found, f"SELECT language AS key, count(*) AS n FROM {view} GROUP BY 1")
             break
     order = sorted({*kept, *seen}, key=lambda key: (-max(seen.get(key, 0), kept.get(key, 0)), key))
-    return [{"language": cut(key, 40), "rows": max(seen.get(key, 0), kept.get(key, 0)), "kept": kept.get(key, 0)} for key in order]
+    return [
+        {"language": cut(key, 40), "rows": max(seen.get(key, 0), kept.get(key, 0)), "kept": kept.get(key, 0)}
+        for key in order
+    ]
 
 
 def domains(found: Output) -> list[Row]:
@@ -63,10 +75,14 @@ def domains(found: Output) -> list[Row]:
         end = ends.get(key, {"rows": 0, "bytes": 0, "tokens": None})
         told.append(
             {
-                "domain": cut(key, 80), "rows_in": first.get(key, {}).get("in"), "rows": end["rows"], "bytes": end["bytes"],
-                "tokens": end["tokens"], "share": (end[measure] or 0) / total if total else None,
+                "domain": cut(key, 80),
+                "rows_in": first.get(key, {}).get("in"),
+                "rows": end["rows"],
+                "bytes": end["bytes"],
+                "tokens": end["tokens"],
+                "share": (end[measure] or 0) / total if total else None,
             }
-        )  # fmt: skip
+        )
     return told
 
 
@@ -74,7 +90,8 @@ def sites(found: Output) -> list[Row]:
     """The hosts with most documents: kept and dropped rows, and the bytes of text that are kept."""
     rows = found.rows(
         f"""SELECT host, sum(kept)::BIGINT AS kept, sum(gone)::BIGINT AS dropped, sum(bytes)::BIGINT AS bytes FROM (
-            SELECT {_HOST} AS host, 1 AS kept, 0 AS gone, strlen(text) AS bytes FROM documents_stored WHERE url IS NOT NULL
+            SELECT {_HOST} AS host, 1 AS kept, 0 AS gone, strlen(text) AS bytes FROM documents_stored WHERE url IS NOT
+            NULL
             UNION ALL SELECT {_HOST}, 0, 1, 0 FROM dropped WHERE url IS NOT NULL)
         WHERE host <> '' GROUP BY host ORDER BY kept DESC, dropped DESC, host LIMIT {TOP}"""
     )
@@ -92,7 +109,8 @@ def site_total(found: Output) -> Row:
 def dates(found: Output) -> Row:
     """Kept documents by year, or by month where they span three years or less."""
     span = found.row(
-        "SELECT year(min(date)) AS first, year(max(date)) AS last, count(*) FILTER (WHERE date IS NULL) AS unknown FROM documents_stored"
+        "SELECT year(min(date)) AS first, year(max(date)) AS last, count(*) FILTER (WHERE date IS NULL) AS unknown "
+        "FROM documents_stored"
     )
     if span["first"] is None:
         return {"unit": "year", "unknown": span["unknown"], "rows": []}
@@ -112,7 +130,9 @@ def redactions(found: Output) -> list[Row]:
         view = found.signal_view(step["step"]) if step["kind"] == "redact" else None
         numeric = found.manifests[step["step"]].get("histograms", {}) if view else {}
         for kind in sorted(numeric):
-            counted = found.row(f"SELECT sum({name(kind)})::BIGINT AS n, count(*) FILTER (WHERE {name(kind)} > 0) AS rows FROM {view}")
+            counted = found.row(
+                f"SELECT sum({name(kind)})::BIGINT AS n, count(*) FILTER (WHERE {name(kind)} > 0) AS rows FROM {view}"
+            )
             told.append({"step": step["step"], "kind": kind, "count": counted["n"] or 0, "rows": counted["rows"]})
     return told
 
@@ -121,11 +141,16 @@ def quarantine(found: Output) -> list[Row]:
     """What could not be judged, by step and error class, with a few places; never a text."""
     rows = found.rows(
         "SELECT step, error, count(*) AS rows, sum(bytes)::BIGINT AS bytes, "
-        "min_by(location, md5(coalesce(location, id, '')), 5) AS places, any_value(message ORDER BY message) AS message "
+        "min_by(location, md5(coalesce(location, id, '')), 5) AS places, any_value(message ORDER BY message) AS "
+        "message "
         f"FROM quarantine GROUP BY step, error ORDER BY rows DESC, step, error LIMIT {TOP}"
     )
     return [
-        {**row, "places": sorted(line(place, 160) for place in row["places"] or ()), "message": line(row["message"] or "", 200)}
+        {
+            **row,
+            "places": sorted(line(place, 160) for place in row["places"] or ()),
+            "message": line(row["message"] or "", 200),
+        }
         for row in rows
     ]
 

@@ -12,7 +12,8 @@ KEPT = 10
 DROPPED = 3
 RULES = 60
 SPARE = 8
-"""Rows of one id are identical and lie together in the order of a sample; so many times more are drawn, then each once."""
+"""Rows of one id are identical and lie together in the order of a sample; so many times more are drawn, then each
+once."""
 CLUSTERS = 5
 MEMBERS = 2
 READ_CHARACTERS = 20_000
@@ -23,12 +24,16 @@ _SIZES = ((2, 2), (3, 3), (4, 4), (5, 9), (10, 99), (100, 999), (1000, None))
 def kept(found: Output, n: int = KEPT) -> list[Row]:
     """n random documents of the output."""
     chosen = _distinct(
-        found.row("SELECT min_by(id, md5(concat(?::VARCHAR, id)), ?) AS ids FROM documents_stored", _seed(found), n * SPARE)["ids"], n
+        found.row(
+            "SELECT min_by(id, md5(concat(?::VARCHAR, id)), ?) AS ids FROM documents_stored", _seed(found), n * SPARE
+        )["ids"],
+        n,
     )
     language = ", any_value(language) AS language" if "language" in found.columns("documents_stored") else ""
     copies = ", any_value(copies) AS copies" if "copies" in found.columns("documents_stored") else ""
     rows = found.rows(
-        "SELECT id, any_value(source) AS source, any_value(domain) AS domain, any_value(url) AS url, any_value(date)::DATE::VARCHAR AS date, "
+        "SELECT id, any_value(source) AS source, any_value(domain) AS domain, any_value(url) AS url, "
+        "any_value(date)::DATE::VARCHAR AS date, "
         f"any_value(left(text, 601)) AS text, any_value(length(text)) AS characters {language} {copies} "
         "FROM documents_stored WHERE id IN (SELECT unnest(?)) GROUP BY id",
         chosen,
@@ -46,8 +51,10 @@ def dropped(found: Output, n: int = DROPPED) -> list[Row]:
     groups = [{**group, "ids": _distinct(group["ids"], n)} for group in groups]
     wanted = sorted({one for group in groups for one in group["ids"]})
     rows = found.rows(
-        "SELECT id, step, rule, any_value(source) AS source, any_value(url) AS url, any_value(value) AS value, any_value(threshold) AS threshold, "
-        "any_value(evidence) AS evidence, any_value(rules) AS rules, any_value(left(text, 601)) AS text, any_value(length(text)) AS characters "
+        "SELECT id, step, rule, any_value(source) AS source, any_value(url) AS url, any_value(value) AS value, "
+        "any_value(threshold) AS threshold, "
+        "any_value(evidence) AS evidence, any_value(rules) AS rules, any_value(left(text, 601)) AS text, "
+        "any_value(length(text)) AS characters "
         "FROM dropped WHERE id IN (SELECT unnest(?)) GROUP BY id, step, rule",
         wanted,
     )
@@ -55,7 +62,10 @@ def dropped(found: Output, n: int = DROPPED) -> list[Row]:
     order = {step["step"]: number for number, step in enumerate(found.steps)}
     groups.sort(key=lambda group: (order.get(group["step"], 0), -group["rows"], group["rule"]))
     return [
-        {**{key: group[key] for key in ("step", "rule", "rows", "texts")}, "samples": [by_key[group["step"], group["rule"], one] for one in group["ids"]]}
+        {
+            **{key: group[key] for key in ("step", "rule", "rows", "texts")},
+            "samples": [by_key[group["step"], group["rule"], one] for one in group["ids"]],
+        }
         for group in groups
     ]
 
@@ -64,7 +74,9 @@ def duplicates(found: Output) -> list[Row]:
     """By whole-corpus step: rows removed, sizes of clusters, similarities, and the largest clusters with examples."""
     told = []
     for step in found.steps:
-        removed = found.row("SELECT count(*) AS n, count(DISTINCT kept_id) AS clusters FROM duplicates WHERE method = ?", step["step"])
+        removed = found.row(
+            "SELECT count(*) AS n, count(DISTINCT kept_id) AS clusters FROM duplicates WHERE method = ?", step["step"]
+        )
         if step["kind"] not in ("exact", "minhash"):
             continue
         told.append(
@@ -81,7 +93,9 @@ def _sizes(found: Output, step: str) -> list[Row]:
     counted = {
         row["size"]: row["clusters"]
         for row in found.rows(
-            "SELECT size, count(*) AS clusters FROM (SELECT count(*) + 1 AS size FROM duplicates WHERE method = ? GROUP BY kept_id) GROUP BY size", step
+            "SELECT size, count(*) AS clusters FROM (SELECT count(*) + 1 AS size FROM duplicates WHERE method = ? "
+            "GROUP BY kept_id) GROUP BY size",
+            step,
         )
     }
     told = []
@@ -100,16 +114,23 @@ def _similarities(found: Output, step: str) -> list[Row]:
         "WHERE method = ? AND similarity IS NOT NULL GROUP BY 1", step,
     )  # fmt: skip
     counted = {row["step"]: row["rows"] for row in rows}
-    return [{"similarity": at / 50, "rows": counted.get(at, 0)} for at in range(min(counted), max(counted) + 1)] if counted else []
+    return (
+        [{"similarity": at / 50, "rows": counted.get(at, 0)} for at in range(min(counted), max(counted) + 1)]
+        if counted
+        else []
+    )
 
 
 def _clusters(found: Output, step: str) -> list[Row]:
     rows = found.rows(
-        "SELECT kept_id, count(*) AS removed, min_by({'id': id, 'similarity': similarity}, md5(concat(?::VARCHAR, id)), ?) AS members "
+        "SELECT kept_id, count(*) AS removed, min_by({'id': id, 'similarity': similarity}, md5(concat(?::VARCHAR, "
+        "id)), ?) AS members "
         "FROM duplicates WHERE method = ? GROUP BY kept_id ORDER BY removed DESC, kept_id LIMIT ?",
         _seed(found), MEMBERS, step, CLUSTERS,
     )  # fmt: skip
-    texts = texts_of(found, [row["kept_id"] for row in rows] + [one["id"] for row in rows for one in row["members"]], step)
+    texts = texts_of(
+        found, [row["kept_id"] for row in rows] + [one["id"] for row in rows for one in row["members"]], step
+    )
     return [
         {
             "kept_id": row["kept_id"], "removed": row["removed"],
@@ -120,14 +141,17 @@ def _clusters(found: Output, step: str) -> list[Row]:
 
 
 def texts_of(found: Output, ids: list[str], step: str | None = None) -> dict[str, Row]:
-    """{id: url, text, characters} of documents, kept or dropped; a row that `step` dropped is told under its removed self.
+    """{id: url, text, characters} of documents, kept or dropped; a row that `step` dropped is told under its removed
+    self.
 
     Rows of one id are identical in text, so that any of them will do.
     """
     rows = found.rows(
         "SELECT id, any_value(url) AS url, any_value(text) AS text, any_value(characters) AS characters FROM ("
-        "SELECT id, url, left(text, ?) AS text, length(text) AS characters FROM documents_stored WHERE id IN (SELECT unnest(?)) "
-        "UNION ALL SELECT id, url, left(text, ?), length(text) FROM dropped WHERE id IN (SELECT unnest(?))) GROUP BY id",
+        "SELECT id, url, left(text, ?) AS text, length(text) AS characters FROM documents_stored WHERE id IN "
+        "(SELECT unnest(?)) "
+        "UNION ALL SELECT id, url, left(text, ?), length(text) FROM dropped WHERE id IN (SELECT unnest(?))) GROUP "
+        "BY id",
         READ_CHARACTERS, ids, READ_CHARACTERS, ids,
     )  # fmt: skip
     return {row["id"]: row for row in rows}

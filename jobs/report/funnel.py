@@ -23,16 +23,25 @@ def steps(found: Output, bytes_a_token: float | None) -> list[Row]:
         is_text = step["kind"] not in RAW
         told.append(
             {
-                "number": number, "step": step["step"], "kind": step["kind"], "group": step["group"], "folder": step["folder"],
-                "rows": rows, "bytes": size, "kept_share": _share(rows["kept"], rows["in"]),
+                "number": number,
+                "step": step["step"],
+                "kind": step["kind"],
+                "group": step["group"],
+                "folder": step["folder"],
+                "rows": rows,
+                "bytes": size,
+                "kept_share": _share(rows["kept"], rows["in"]),
                 "tokens_in": size["in"] / bytes_a_token if bytes_a_token and is_text else None,
                 "tokens_out": size["out"] / bytes_a_token if bytes_a_token else None,
-                "top_rule": rules[0][0] if rules else None, "top_rule_rows": rules[0][1] if rules else 0,
+                "top_rule": rules[0][0] if rules else None,
+                "top_rule_rows": rules[0][1] if rules else 0,
                 "rows_per_second": rows["in"] / seconds if seconds else None,
                 "bytes_per_second": size["in"] / seconds if seconds else None,
-                "seconds": seconds, "cpu_seconds": account.get("cpu_seconds"), "peak_bytes": account.get("peak_bytes"),
+                "seconds": seconds,
+                "cpu_seconds": account.get("cpu_seconds"),
+                "peak_bytes": account.get("peak_bytes"),
             }
-        )  # fmt: skip
+        )
     return told
 
 
@@ -49,11 +58,16 @@ def verdict(found: Output, tokens: Row | None) -> Row:
     for outcome in ("dropped", "quarantined"):
         rows[outcome] = sum(account["rows"][outcome] for account in accounts)
     return {
-        "rows": rows, "kept_share": _share(rows["kept"], rows["in"]), "bytes_in": first["bytes"]["in"],
-        "bytes_out": last["bytes"]["out"], "tokens": tokens["tokens"] if tokens else None, "unfinished_steps": missing,
-        "finished": not missing, "max_quarantined": found.run.get("recipe", {}).get("max_quarantined", 0.001),
+        "rows": rows,
+        "kept_share": _share(rows["kept"], rows["in"]),
+        "bytes_in": first["bytes"]["in"],
+        "bytes_out": last["bytes"]["out"],
+        "tokens": tokens["tokens"] if tokens else None,
+        "unfinished_steps": missing,
+        "finished": not missing,
+        "max_quarantined": found.run.get("recipe", {}).get("max_quarantined", 0.001),
         "quarantined_share": _share(rows["quarantined"], rows["in"]),
-    }  # fmt: skip
+    }
 
 
 def tokens(found: Output) -> Row | None:
@@ -63,22 +77,32 @@ def tokens(found: Output) -> Row | None:
     if not account.get("tokens"):
         return None
     return {
-        "tokens": account["tokens"], "bytes_a_token": account["bytes"]["in"] / account["tokens"],
+        "tokens": account["tokens"],
+        "bytes_a_token": account["bytes"]["in"] / account["tokens"],
         "by_domain": account.get("tokens_by_domain", {}),
-    }  # fmt: skip
+    }
 
 
 def balance(found: Output) -> list[Row]:
-    """Each law of conservation with both sides: a step's outcomes, the way from step to step, and the files themselves."""
+    """Each law of conservation with both sides: a step's outcomes, the way from step to step, and the files
+    themselves."""
     checks = []
     for step in found.steps:
         account = found.manifests[step["step"]]
         for what in ("rows", "bytes"):
             sides = account[what]
-            checks.append(_check(f"{step['step']}: {what} in = kept + dropped + quarantined", sides["in"], sum(sides[o] for o in OUTCOMES)))
+            checks.append(
+                _check(
+                    f"{step['step']}: {what} in = kept + dropped + quarantined",
+                    sides["in"],
+                    sum(sides[o] for o in OUTCOMES),
+                )
+            )
     for before, after in zip(found.steps[:-1], found.steps[1:], strict=True):
         one, two = found.manifests[before["step"]], found.manifests[after["step"]]
-        checks.append(_check(f"rows kept by {before['step']} = rows into {after['step']}", one["rows"]["kept"], two["rows"]["in"]))
+        checks.append(
+            _check(f"rows kept by {before['step']} = rows into {after['step']}", one["rows"]["kept"], two["rows"]["in"])
+        )
     return checks + _stored(found)
 
 
@@ -88,7 +112,9 @@ def _stored(found: Output) -> list[Row]:
     for outcome, view in (("dropped", "dropped"), ("quarantined", "quarantine")):
         counted = {row["step"]: row["n"] for row in found.rows(f"SELECT step, count(*) AS n FROM {view} GROUP BY step")}
         told = sum(found.manifests[step["step"]]["rows"][outcome] for step in found.steps)
-        checks.append(_check(f"rows in the files of {view} = rows {outcome} in the manifests", sum(counted.values()), told))
+        checks.append(
+            _check(f"rows in the files of {view} = rows {outcome} in the manifests", sum(counted.values()), told)
+        )
     holding = [step for step in found.steps if step["data"]]
     if holding:
         kept = found.row("SELECT count(*) AS n FROM documents_stored")["n"]
@@ -105,16 +131,18 @@ def settings(found: Output) -> list[Row]:
     """Each step's settings beside their defaults; `changed` is null where this installation lacks the step."""
     told = []
     for step in found.steps:
-        values = {key: value for key, value in found.manifests[step["step"]].get("settings", {}).items()}
+        values = dict(found.manifests[step["step"]].get("settings", {}))
         known = _defaults(step["kind"])
         rows = [
             {
-                "setting": key, "value": value, "default": _plain(known.get(key)) if known else None,
+                "setting": key,
+                "value": value,
+                "default": _plain(known.get(key)) if known else None,
                 "changed": None if known is None or key not in known else _plain(value) != _plain(known[key]),
             }
             for key, value in sorted(values.items())
             if not (step["kind"] == "read" and key == "sources")
-        ]  # fmt: skip
+        ]
         told.append({"step": step["step"], "kind": step["kind"], "settings": rows})
     return told
 
@@ -129,7 +157,9 @@ def _defaults(kind: str) -> Row | None:
         fields = getattr(load_target(target), "__pydantic_fields__", {})
     except (UserError, ImportError):
         return None  # a package of the run's installation is missing in this one
-    return {name: field.get_default(call_default_factory=True) for name, field in fields.items() if not field.is_required()}
+    return {
+        name: field.get_default(call_default_factory=True) for name, field in fields.items() if not field.is_required()
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -141,26 +171,43 @@ def lineage(found: Output, most_inputs: int = 50) -> Row:
     run = found.run
     inputs = [_input(entry) for entry in found.manifests[found.steps[0]["step"]].get("inputs", [])]
     return {
-        "command": run.get("command"), "engine": run.get("engine"), "workers": run.get("workers"), "seed": run.get("seed"),
-        "limit": run.get("limit"), "sets": run.get("sets") or [], "started": run.get("started"), "finished": run.get("finished"),
-        "seconds": run.get("seconds"), "versions": run.get("versions") or {}, "recipe": run.get("recipe"),
-        "recipe_path": run.get("recipe_path"), "recipe_text": run.get("recipe_text"), "format": run.get("format"),
+        "command": run.get("command"),
+        "engine": run.get("engine"),
+        "workers": run.get("workers"),
+        "seed": run.get("seed"),
+        "limit": run.get("limit"),
+        "started": run.get("started"),
+        "finished": run.get("finished"),
+        "seconds": run.get("seconds"),
+        "versions": run.get("versions") or {},
+        "recipe": run.get("recipe"),
+        "recipe_path": run.get("recipe_path"),
+        "format": run.get("format"),
         "sources": found.manifests[found.steps[0]["step"]].get("settings", {}).get("sources", []),
-        "inputs": inputs[:most_inputs], "inputs_count": len(inputs), "inputs_bytes": sum(entry["bytes"] or 0 for entry in inputs),
+        "inputs": inputs[:most_inputs],
+        "inputs_count": len(inputs),
+        "inputs_bytes": sum(entry["bytes"] or 0 for entry in inputs),
         "steps": [
             {
-                "step": step["step"], "fingerprint": step.get("fingerprint"), "digest": step.get("digest"),
-                "dropped_digest": step.get("dropped_digest"), "signals_digest": step.get("signals_digest"),
+                "step": step["step"],
+                "fingerprint": step.get("fingerprint"),
+                "digest": step.get("digest"),
+                "dropped_digest": step.get("dropped_digest"),
+                "signals_digest": step.get("signals_digest"),
                 "code": found.manifests[step["step"]].get("code", {}),
             }
             for step in found.steps
         ],
-    }  # fmt: skip
+    }
 
 
 def _input(entry: Any) -> Row:
     if isinstance(entry, dict):
-        return {"name": entry.get("name"), "bytes": entry.get("bytes"), "digest": entry.get("digest") or entry.get("etag")}
+        return {
+            "name": entry.get("name"),
+            "bytes": entry.get("bytes"),
+            "digest": entry.get("digest") or entry.get("etag"),
+        }
     name, size, digest = [*list(entry if isinstance(entry, list | tuple) else [entry]), None, None][:3]
     return {"name": name, "bytes": size, "digest": digest}
 

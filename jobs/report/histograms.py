@@ -22,6 +22,8 @@ BAR = 17
 STEPS_PER_OCTAVE = 8
 SIGNS = {">=": "\u2265", "<=": "\u2264", ">": ">", "<": "<"}
 BINS = 32
+TINY = 1e-300
+"""Below it floats lose digits, and a bucket its width: such values count as 0."""
 FEWEST = 7.0
 """Whole numbers that a chart has room for at least, so that one alone is no wall."""
 SMALL = 16
@@ -48,11 +50,20 @@ class Axis:
 
 def histogram(signal: Row) -> Row:
     """The chart of one signal: what lies beyond a threshold is marked `beyond`, and split off where it cuts a bar."""
-    counts = {float(edge): int(rows) for edge, rows in signal["buckets"]}
+    counts: dict[float, int] = {}
+    for edge, rows in signal["buckets"]:
+        value = float(edge) if abs(edge) > TINY else 0.0
+        counts[value] = counts.get(value, 0) + int(rows)
     whole = all(edge == int(edge) for edge in counts)
     small = whole and max(counts, default=0.0) < SMALL and min(counts, default=0.0) >= 0
     others = {edge: rows for edge, rows in counts.items() if edge != 0 or small}
-    log = not small and bool(others) and min(others) > 0 and max(others) > 1 and (whole or max(others) > SMALL * min(others))
+    log = (
+        not small
+        and bool(others)
+        and min(others) > 0
+        and max(others) > 1
+        and (whole or max(others) > SMALL * min(others))
+    )
     zero = 0 if small else counts.get(0.0, 0)
     one = others.pop(1.0, 0) if not whole and max(others, default=0.0) == 1.0 else 0
     half = 0.5 if whole else 0.0
@@ -63,14 +74,21 @@ def histogram(signal: Row) -> Row:
     axis = Axis(low=low, high=high, left=APART if zero else 0, right=WIDTH - (APART if one else 0), log=log)
     limits = [(mark["side"], mark["at"]) for mark in marks]
     return {
-        "width": WIDTH, "height": HEIGHT + TOP_ROOM + FOOT, "base": HEIGHT + TOP_ROOM, "left": axis.left, "right": axis.right,
-        "axis": "logarithmic" if log else "linear", "bars": _bars(spans, axis, limits, signal["rows"], zero=zero, one=one),
-        "ticks": _ticks(axis, zero=bool(zero), one=bool(one), small=small, empty=not spans), "marks": _marks(marks, axis, zero=bool(zero)),
-    }  # fmt: skip
+        "width": WIDTH,
+        "height": HEIGHT + TOP_ROOM + FOOT,
+        "base": HEIGHT + TOP_ROOM,
+        "left": axis.left,
+        "right": axis.right,
+        "axis": "logarithmic" if log else "linear",
+        "bars": _bars(spans, axis, limits, signal["rows"], zero=zero, one=one),
+        "ticks": _ticks(axis, zero=bool(zero), one=bool(one), small=small, empty=not spans),
+        "marks": _marks(marks, axis, zero=bool(zero)),
+    }
 
 
 def _spans(counts: dict[float, int], *, whole: bool, log: bool, small: bool) -> list[Span]:
-    """Intervals with their rows. A whole number stands in the middle of its interval, so that its bar is as wide as it counts."""
+    """Intervals with their rows. A whole number stands in the middle of its interval, so that its bar is as wide as
+    it counts."""
     buckets = [(edge, _upper(edge), float(rows)) for edge, rows in sorted(counts.items())]
     if small:
         return [(edge - 0.5, edge + 0.5, rows) for edge, _, rows in buckets]
@@ -86,7 +104,8 @@ def _upper(edge: float) -> float:
 
 
 def _binned(buckets: list[Span]) -> list[Span]:
-    """The buckets in equal bins, a 32nd of the power of two above all of them wide: bins cut no bucket but in halves."""
+    """The buckets in equal bins, a 32nd of the power of two above all of them wide: bins cut no bucket but in
+    halves."""
     if not buckets:
         return []
     top = max(abs(buckets[0][0]), abs(buckets[-1][1]))
@@ -114,18 +133,20 @@ def _range(spans: list[Span], marks: list[float], *, log: bool, share: bool) -> 
     return low, high if high > low else low + 1.0
 
 
-def _bars(spans: list[Span], axis: Axis, limits: list[tuple[str, float]], total: int, *, zero: int, one: int) -> list[Row]:
+def _bars(
+    spans: list[Span], axis: Axis, limits: list[tuple[str, float]], total: int, *, zero: int, one: int
+) -> list[Row]:
     heights = [rows / ((axis(b) - axis(a)) or 1.0) for a, b, rows in spans]
     # A bar apart is as high as its rows are in bars as wide as the others; where it would dwarf them it is broken off.
     typical = max((axis(b) - axis(a) for a, b, _ in spans), default=BAR)
     tallest = max(heights, default=0.0) or max(zero, one) / typical or 1.0
     bars = []
-    for rows, value, x in ((zero, 0.0, 0.0), (one, 1.0, WIDTH - BAR)):
-        if rows:
-            share = rows / typical / tallest
-            title = f"{plain(value)}: {short(rows)} rows ({percent(rows, total)})"
+    for count, value, x in ((zero, 0.0, 0.0), (one, 1.0, WIDTH - BAR)):
+        if count:
+            share = count / typical / tallest
+            title = f"{plain(value)}: {short(count)} rows ({percent(count, total)})"
             bar = _bar(x, BAR, min(share, 1.0), _beyond(value, limits), title)
-            bars.append({**bar, "note": percent(rows, total), "broken": share > 1.0})
+            bars.append({**bar, "note": percent(count, total), "broken": share > 1.0})
     for (a, b, rows), height in zip(spans, heights, strict=True):
         title = f"{plain(a)} to {plain(b)}: {short(round(rows))} rows ({percent(rows, total)})"
         cuts = [a, *sorted(at for _, at in limits if a < at < b), b]
@@ -137,9 +158,15 @@ def _bars(spans: list[Span], axis: Axis, limits: list[tuple[str, float]], total:
 def _bar(x: float, width: float, share: float, beyond: bool, title: str) -> Row:
     height = max(HEIGHT * share, 0.8)
     return {
-        "x": round(x, 2), "y": round(HEIGHT + TOP_ROOM - height, 2), "width": round(max(width, 0.5), 2), "height": round(height, 2),
-        "beyond": beyond, "title": title, "note": "", "broken": False,
-    }  # fmt: skip
+        "x": round(x, 2),
+        "y": round(HEIGHT + TOP_ROOM - height, 2),
+        "width": round(max(width, 0.5), 2),
+        "height": round(height, 2),
+        "beyond": beyond,
+        "title": title,
+        "note": "",
+        "broken": False,
+    }
 
 
 def _beside(mark: Row, half: float) -> float:
@@ -156,16 +183,18 @@ def _marks(marks: list[Row], axis: Axis, *, zero: bool) -> list[Row]:
     """A dashed line a threshold. Where two lie close, the label of the second is left to its title."""
     shown: list[Row] = []
     for mark in sorted(marks, key=lambda mark: mark["at"]):
-        before = axis.log and mark["at"] <= 0 or (zero and mark["value"] == 0)
+        before = (axis.log and mark["at"] <= 0) or (zero and mark["value"] == 0)
         at = APART - 7.0 if before and zero else axis(mark["at"])
         label = f"{SIGNS[mark['sign']]} {plain(mark['value'])}"
         crowded = any(abs(at - other["x"]) < 50 and other["label"] for other in shown)
         shown.append(
             {
-                "x": round(at, 2), "label": "" if crowded else label, "anchor": "start" if at < WIDTH - 70 else "end",
+                "x": round(at, 2),
+                "label": "" if crowded else label,
+                "anchor": "start" if at < WIDTH - 70 else "end",
                 "title": f"{mark['rule']}: kept at {label}; {short(mark['rows'])} rows fail it",
             }
-        )  # fmt: skip
+        )
     return shown
 
 
@@ -194,5 +223,3 @@ def _round_values(axis: Axis, *, small: bool) -> list[float]:
         step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
         values = [step * k for k in range(math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9) + 1)]
     return [value for value in values if axis.low <= value <= axis.high]
-
-

@@ -72,4 +72,5 @@ def duration(seconds: float | None) -> str:
 def _digits(value: float) -> str:
     places = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     told = f"{value:.{places}f}"
-    return told.rstrip("0").rstrip(".") if "." in told and math.isclose(value, float(told)) else told
+    exact = math.isclose(value, float(told)) or float(told).is_integer()
+    return told.rstrip("0").rstrip(".") if "." in told and exact else told

@@ -36,9 +36,10 @@ def as_measured(step: Any, rows: pa.Table) -> pa.RecordBatch:
 
 
 def signal_of(step: Any, check: Check) -> str | None:
-    """Which signal a rule compares with its threshold: the one that its value follows when each is set to another number."""
+    """Which signal a rule compares with its threshold: the one that its value follows when each is set to another
+    number."""
     numeric = numeric_signals(step)
-    told = {name: NEUTRAL + 8 * number for number, name in enumerate(numeric)}
+    told: dict[str, float] = {name: NEUTRAL + 8 * number for number, name in enumerate(numeric)}
     found = next((one for one in step.checks(_row(step, told)) if one.rule == check.rule), None)
     if found is None or found.value is None:
         return None
@@ -46,7 +47,8 @@ def signal_of(step: Any, check: Check) -> str | None:
 
 
 def side_of(step: Any, check: Check, signal: str, threshold: float) -> tuple[str, bool] | None:
-    """Which side of its threshold fails a rule, and whether the threshold itself passes; None where no side fails alone.
+    """Which side of its threshold fails a rule, and whether the threshold itself passes; None where no side fails
+    alone.
 
     ("min", True): rows below fail; ("max", False): rows at the threshold and above fail.
     """

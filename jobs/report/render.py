@@ -22,13 +22,27 @@ def render(report: dict[str, Any]) -> str:
     import markupsafe
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(
-        short=numbers.short, whole=numbers.whole, plain=numbers.plain, size=numbers.size, duration=numbers.duration,
-        visible=visible, line=line, told=_told, yaml=_yaml, share=lambda value: "" if value is None else numbers.percent(value, 1),
-    )  # fmt: skip
-    environment.globals.update(percent=numbers.percent, flow=charts.flow, histogram=histograms.histogram, columns=charts.columns)
+        short=numbers.short,
+        whole=numbers.whole,
+        plain=numbers.plain,
+        size=numbers.size,
+        duration=numbers.duration,
+        visible=visible,
+        line=line,
+        told=_told,
+        yaml=_yaml,
+        share=lambda value: "" if value is None else numbers.percent(value, 1),
+    )
+    environment.globals.update(
+        percent=numbers.percent, flow=charts.flow, histogram=histograms.histogram, columns=charts.columns
+    )
     # Our own file is the only thing that is not escaped.
     styles = markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
     return environment.get_template("report.html").render(report=report, styles=styles)

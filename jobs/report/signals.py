@@ -7,7 +7,8 @@ from jobs.report.thresholds import of_step
 
 
 def signals(found: Output) -> list[Row]:
-    """A row a signal: buckets (lower edge, rows; eight an octave), its thresholds with failing rows; thresholds first."""
+    """A row a signal: buckets (lower edge, rows; eight an octave), its thresholds with failing rows; thresholds
+    first."""
     told: list[Row] = []
     for step in found.steps:
         account = found.manifests[step["step"]]
@@ -15,16 +16,36 @@ def signals(found: Output) -> list[Row]:
             continue
         failing = {
             row["rule"]: row["n"]
-            for row in found.rows("SELECT rule, count(*) AS n FROM (SELECT unnest(rules) AS rule FROM dropped WHERE step = ?) GROUP BY 1", step["step"])
+            for row in found.rows(
+                "SELECT rule, count(*) AS n FROM (SELECT unnest(rules) AS rule FROM dropped WHERE step = ?) GROUP BY 1",
+                step["step"],
+            )
         }
         limits = of_step(found, step)
         place = {limit.signal: number for number, limit in reversed(list(enumerate(limits)))}
-        for signal, pairs in sorted(account["histograms"].items(), key=lambda item: (place.get(item[0], len(place)), item[0])):
+        for signal, pairs in sorted(
+            account["histograms"].items(), key=lambda item: (place.get(item[0], len(place)), item[0])
+        ):
             rows = sum(count for _, count in pairs)
             marks = [
-                {"rule": limit.rule, "side": limit.side, "sign": limit.sign, "value": limit.value, "rows": failing.get(limit.rule, 0), "share": failing.get(limit.rule, 0) / rows if rows else None}
+                {
+                    "rule": limit.rule,
+                    "side": limit.side,
+                    "sign": limit.sign,
+                    "value": limit.value,
+                    "rows": failing.get(limit.rule, 0),
+                    "share": failing.get(limit.rule, 0) / rows if rows else None,
+                }
                 for limit in limits
                 if limit.signal == signal
-            ]  # fmt: skip
-            told.append({"step": step["step"], "signal": signal, "rows": rows, "buckets": [list(pair) for pair in pairs], "thresholds": marks})
+            ]
+            told.append(
+                {
+                    "step": step["step"],
+                    "signal": signal,
+                    "rows": rows,
+                    "buckets": [list(pair) for pair in pairs],
+                    "thresholds": marks,
+                }
+            )
     return told

@@ -43,7 +43,8 @@ class Threshold:
 
 
 def of_step(found: Output, step: Row) -> list[Threshold]:
-    """The thresholds of a step on its stored signals, in the order of its rules; [] for a step that measures nothing."""
+    """The thresholds of a step on its stored signals, in the order of its rules; [] for a step that measures
+    nothing."""
     if found.signal_view(step["step"]) is None:
         return []
     try:
@@ -74,8 +75,10 @@ def _observed(found: Output, step: Row) -> list[Threshold]:
     """What the drops tell: value and threshold of a rule, matched with the signals of the same rows."""
     signals = sorted(found.manifests[step["step"]].get("histograms", {}))
     rules = found.rows(
-        "SELECT rule, min(threshold) AS threshold, any_value(value) AS value, min_by(id, md5(id), ?) AS ids FROM dropped "
-        "WHERE step = ? AND value IS NOT NULL AND threshold IS NOT NULL GROUP BY rule HAVING min(threshold) = max(threshold) ORDER BY rule",
+        "SELECT rule, min(threshold) AS threshold, any_value(value) AS value, min_by(id, md5(id), ?) AS ids FROM "
+        "dropped "
+        "WHERE step = ? AND value IS NOT NULL AND threshold IS NOT NULL GROUP BY rule HAVING min(threshold) = "
+        "max(threshold) ORDER BY rule",
         SAMPLE, step["step"],
     )  # fmt: skip
     told = []

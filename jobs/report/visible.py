@@ -12,10 +12,14 @@ CUT = 600
 CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # Zero-width joiner and non-joiner stay: Persian, Hindi and emoji are not legible without them.
-INVISIBLE = "\u00ad\u180e\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e007f\ud800-\udfff"
+INVISIBLE = (
+    "\u00ad\u180e\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\uffff\U000e0000-\U000e007f\ud800-\udfff"
+)
 _HIDDEN = re.compile(f"[{CONTROLS}{DIRECTIONS}{INVISIBLE}]")
 # More marks than any script stacks on one letter; beyond it they paint over the lines around.
-_STACKED = re.compile("([\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+_STACKED = re.compile(
+    "([\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
 
 
 def visible(text: str) -> str:

@@ -36,7 +36,9 @@ def drops(found: Output, address: str, n: int) -> list[Row]:
     step, _, rule = address.partition(".")
     names = [entry["step"] for entry in found.steps]
     if step not in names:
-        raise UserError(f"--dropped {address}: there is no step {step!r} in this output; {nearest(step, names, what='steps')}")
+        raise UserError(
+            f"--dropped {address}: there is no step {step!r} in this output; {nearest(step, names, what='steps')}"
+        )
     if not rule:
         return _sample(found, "dropped", "step = ?", [step], n)
     rules = [row["rule"] for row in found.rows("SELECT DISTINCT rule FROM dropped WHERE step = ?", step)]
@@ -49,7 +51,9 @@ def drops(found: Output, address: str, n: int) -> list[Row]:
 
 def _sample(found: Output, view: str, where: str, parameters: list[Any], n: int) -> list[Row]:
     seed = str(found.run.get("seed", 0))
-    return found.rows(f"SELECT * FROM {view} WHERE {where} ORDER BY md5(concat(?::VARCHAR, id)), id LIMIT ?", *parameters, seed, n)
+    return found.rows(
+        f"SELECT * FROM {view} WHERE {where} ORDER BY md5(concat(?::VARCHAR, id)), id LIMIT ?", *parameters, seed, n
+    )
 
 
 def told(row: Row) -> list[str]:
@@ -67,7 +71,9 @@ def reason(row: Row) -> str:
     """Rule, value against threshold, and evidence of a dropped row, in words."""
     parts = [row["rule"]]
     if row["value"] is not None:
-        parts.append(plain(row["value"]) + (f" against {plain(row['threshold'])}" if row["threshold"] is not None else ""))
+        parts.append(
+            plain(row["value"]) + (f" against {plain(row['threshold'])}" if row["threshold"] is not None else "")
+        )
     if row["evidence"]:
         parts.append(line(row["evidence"], 200))
     others = [rule for rule in row["rules"] or () if rule != row["rule"]]

@@ -1,6 +1,7 @@
 """What the reading verbs print on: tables of aligned columns, a pager on a terminal, plain text elsewhere.
 
-Documents are hostile: every cell and text passes `visible`, so that no terminal escape of a document reaches a terminal.
+Documents are hostile: every cell and text passes `visible`, so that no terminal escape of a document reaches a
+terminal.
 """
 
 from __future__ import annotations
@@ -34,15 +35,23 @@ def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes | bytearray) else str(value)
 
 
-def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, indent: int = 0, most: int | None = None) -> list[str]:
+def table(
+    rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, indent: int = 0, most: int | None = None
+) -> list[str]:
     """Lines of aligned columns, numbers to the right; cells are one line each and cut at `most` characters."""
     cells = [[cell(value, most or MOST) for value in row] for row in rows]
-    right = [bool(column) and all(isinstance(value, int | float) or value is None for value in column) for column in _columns(rows)]
+    right = [
+        bool(column) and all(isinstance(value, int | float) or value is None for value in column)
+        for column in _columns(rows)
+    ]
     every = [list(head), *cells] if head else cells
     widths = [max(map(width, column)) for column in zip(*every, strict=True)] if every else []
     lines = []
     for number, row in enumerate(every):
-        told = [_padded(text, wide, to_right) for text, wide, to_right in zip(row, widths, right or [False] * len(widths), strict=True)]
+        told = [
+            _padded(text, wide, to_right)
+            for text, wide, to_right in zip(row, widths, right or [False] * len(widths), strict=True)
+        ]
         lines.append(" " * indent + "  ".join(told).rstrip())
         if head and number == 0:
             lines.append(" " * indent + "  ".join("-" * wide for wide in widths))

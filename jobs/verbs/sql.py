@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import UserError
@@ -71,7 +72,10 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], I
         raise UserError(f"sql: one query at a time; there {'are ' + str(len(statements)) if statements else 'is none'}")
     kind = str(statements[0].type).rsplit(".", 1)[-1].upper()
     if kind not in READING or (kind == "EXPLAIN" and "analyze" in query.casefold()):
-        raise UserError(f"sql: this would not only read ({kind}); write a SELECT. To keep an answer: gristmill sql OUT QUERY --json > FILE")
+        raise UserError(
+            f"sql: this would not only read ({kind}); write a SELECT. To keep an answer: gristmill sql OUT QUERY "
+            "--json > FILE"
+        )
     cursor = connection.execute(statements[0])
     names = [column[0] for column in cursor.description or ()]
 
@@ -92,11 +96,11 @@ def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
 
 def prompt(found: Output) -> None:
     """Read queries until the end of input; a mistake is told and the prompt stays."""
-    try:
+    with suppress(ImportError):
         import readline  # noqa: F401 - gives the prompt its history and editing, where it is there
-    except ImportError:
-        pass
-    views = [row["view_name"] for row in found.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")]
+    views = [
+        row["view_name"] for row in found.rows("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+    ]
     print(f"views: {', '.join(views)}\n{HELP}", file=sys.stderr)
     for said in _said():
         try:

@@ -32,14 +32,20 @@ def find(found: Output, said: str) -> str:
     said = said.strip()
     rows = found.rows(f"SELECT DISTINCT id FROM ({_EVERY}) WHERE id = ? LIMIT 1", said)
     if not rows and len(said) >= LEAST:
-        rows = found.rows(f"SELECT DISTINCT id FROM ({_EVERY}) WHERE starts_with(id, lower(?)) ORDER BY id LIMIT 4", said)
+        rows = found.rows(
+            f"SELECT DISTINCT id FROM ({_EVERY}) WHERE starts_with(id, lower(?)) ORDER BY id LIMIT 4", said
+        )
     if not rows and said:
-        rows = found.rows(f"SELECT DISTINCT id FROM ({_EVERY}) WHERE source_id = ? OR url = ? ORDER BY id LIMIT 4", said, said)
+        rows = found.rows(
+            f"SELECT DISTINCT id FROM ({_EVERY}) WHERE source_id = ? OR url = ? ORDER BY id LIMIT 4", said, said
+        )
     if len(rows) == 1:
         return str(rows[0]["id"])
     if rows:
         few = ", ".join(row["id"] for row in rows[:3])
-        raise UserError(f"{said}: stands for more than one document: {few}{' ...' if len(rows) > 3 else ''}; give one of these ids")
+        raise UserError(
+            f"{said}: stands for more than one document: {few}{' ...' if len(rows) > 3 else ''}; give one of these ids"
+        )
     raise UserError(f"{said or 'no id'}: no document has this id; {_hint(found, said)}", exit_code=1)
 
 
@@ -47,7 +53,8 @@ def _hint(found: Output, said: str) -> str:
     """The nearest id where one is near; else where ids are to be seen."""
     if 3 <= len(said) <= 64:
         near = found.rows(
-            f"SELECT id, least(levenshtein(id, lower(?)), levenshtein(left(id, ?), lower(?))) AS far FROM ({_EVERY}) ORDER BY far, id LIMIT 1",
+            "SELECT id, least(levenshtein(id, lower(?)), levenshtein(left(id, ?), lower(?))) AS far FROM "
+            f"({_EVERY}) ORDER BY far, id LIMIT 1",
             said, len(said), said,
         )  # fmt: skip
         if near and near[0]["far"] <= max(2, len(said) // 6):

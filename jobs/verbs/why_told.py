@@ -17,15 +17,26 @@ _INDENT = 4
 def told(way: Row) -> Iterator[str]:
     """Lines: who it is and where it stands; a block a step; duplicates at the end."""
     yield way["id"]
-    facts = [("source", way["source"]), ("domain", way["domain"]), ("url", way["url"]), ("date", way["date"]), ("language", way["language"])]
-    yield "  ".join(f"{key} {line(str(value), 200)}" for key, value in facts if value) or "nothing is known of where it came from"
+    facts = [
+        ("source", way["source"]),
+        ("domain", way["domain"]),
+        ("url", way["url"]),
+        ("date", way["date"]),
+        ("language", way["language"]),
+    ]
+    yield (
+        "  ".join(f"{key} {line(str(value), 200)}" for key, value in facts if value)
+        or "nothing is known of where it came from"
+    )
     if way["outcome"] == "kept":
         sizes = [(way["characters"], "characters"), (way["token_count"], "tokens")]
         yield "kept" + "".join(f", {whole(count)} {what}" for count, what in sizes if count is not None)
     else:
         yield f"{way['outcome']} by {way['step']}: {way['rule']}"
     if sum(way["rows"].values()) > 1:
-        yield "identical rows of this id: " + ", ".join(f"{whole(count)} {what}" for what, count in way["rows"].items() if count)
+        yield "identical rows of this id: " + ", ".join(
+            f"{whole(count)} {what}" for what, count in way["rows"].items() if count
+        )
     yield ""
     for step in way["steps"]:
         yield from _step(step)
@@ -45,7 +56,11 @@ def _step(step: Row) -> Iterator[str]:
     read = {check["signal"] for check in checks}
     others = [f"{key} {cell(value, 80)}" for key, value in signals.items() if key not in read and value is not None]
     for at in range(0, len(others), 6):
-        yield " " * _INDENT + ("measured too: " if at == 0 and checks else "measured: " if at == 0 else "  ") + ", ".join(others[at : at + 6])
+        yield (
+            " " * _INDENT
+            + ("measured too: " if at == 0 and checks else "measured: " if at == 0 else "  ")
+            + ", ".join(others[at : at + 6])
+        )
 
 
 def _reason(step: Row) -> str:
@@ -64,7 +79,8 @@ def _check(check: Row) -> tuple[Any, ...]:
 
 def _survivor(survivor: Row) -> Iterator[str]:
     yield ""
-    yield f"{survivor['method']}: it is a duplicate of {survivor['kept_id']}, similarity {plain(survivor['similarity'])}; that one is {survivor['now']}"
+    likeness = f"similarity {plain(survivor['similarity'])}; that one is {survivor['now']}"
+    yield f"{survivor['method']}: it is a duplicate of {survivor['kept_id']}, {likeness}"
     if survivor["same_until"]:
         yield f"the texts are the same up to character {whole(survivor['same_until'])}; differing words stand in [+ +]"
     for label, key in (("survivor", "kept_pieces"), ("this one", "pieces")):
@@ -75,6 +91,7 @@ def _survivor(survivor: Row) -> Iterator[str]:
 
 def _stands_for(group: Row) -> Iterator[str]:
     yield ""
-    yield f"{group['method']}: it stands for {whole(group['removed'])} {'other' if group['removed'] == 1 else 'others'}, the least similar at {plain(group['least'])}:"
+    others = f"{whole(group['removed'])} {'other' if group['removed'] == 1 else 'others'}"
+    yield f"{group['method']}: it stands for {others}, the least similar at {plain(group['least'])}:"
     for example in group["examples"]:
         yield f"    {example['id']}  {plain(example['similarity'])}"

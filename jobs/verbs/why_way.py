@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from jobs.errors import UserError
 from jobs.report import rebuilt
-from jobs.report.database import Output, Row, name
+from jobs.report.database import Output, Row
 from jobs.report.examples import pair, texts_of
 from jobs.report.thresholds import Threshold, of_step
 
@@ -21,11 +21,14 @@ def way(found: Output, document: str) -> Row:
     Rows of one id are identical, so they go one way until `exact` keeps one of them: `rows` counts what became of all.
     """
     ends = found.rows(
-        "SELECT 'dropped' AS outcome, step, rule, any_value(rules) AS rules, any_value(value) AS value, any_value(threshold) AS threshold, "
+        "SELECT 'dropped' AS outcome, step, rule, any_value(rules) AS rules, any_value(value) AS value, "
+        "any_value(threshold) AS threshold, "
         "any_value(evidence) AS evidence, count(*) AS rows FROM dropped WHERE id = ? GROUP BY step, rule "
-        "UNION ALL SELECT 'quarantined', step, error, NULL, NULL, NULL, any_value(message), count(*) FROM quarantine WHERE id = ? GROUP BY step, error",
-        document, document,
-    )  # fmt: skip
+        "UNION ALL SELECT 'quarantined', step, error, NULL, NULL, NULL, any_value(message), count(*) FROM "
+        "quarantine WHERE id = ? GROUP BY step, error",
+        document,
+        document,
+    )
     kept = found.rows("SELECT * FROM documents WHERE id = ?", document)
     order = {step["step"]: number for number, step in enumerate(found.steps)}
     ends.sort(key=lambda end: order.get(end["step"], 0))
@@ -33,24 +36,33 @@ def way(found: Output, document: str) -> Row:
     facts = _facts(found, document, kept)
     reached = len(found.steps) if last is None else order.get(last["step"], 0)
     return {
-        "id": document, "outcome": "kept" if kept else last["outcome"] if last else "kept",
-        "step": last["step"] if last else None, "rule": last["rule"] if last else None,
-        **{key: facts.get(key) for key in ("source", "domain", "source_id", "url", "date", "language", "copies", "token_count")},
+        "id": document,
+        "outcome": "kept" if kept else last["outcome"] if last else "kept",
+        "step": last["step"] if last else None,
+        "rule": last["rule"] if last else None,
+        **{
+            key: facts.get(key)
+            for key in ("source", "domain", "source_id", "url", "date", "language", "copies", "token_count")
+        },
         "characters": len(facts["text"]) if facts.get("text") is not None else None,
         "rows": {"kept": len(kept), **{f"{end['outcome']} by {end['step']}": end["rows"] for end in ends}},
-        "steps": [_step(found, step, document, ends, order[step["step"]], reached) for step in found.steps],
-        "survivor": _survivor(found, document, ends), "stands_for": _stands_for(found, document),
-    }  # fmt: skip
+        "steps": [_step(found, step, document, ends, reached) for step in found.steps],
+        "survivor": _survivor(found, document, ends),
+        "stands_for": _stands_for(found, document),
+    }
 
 
 def _facts(found: Output, document: str, kept: list[Row]) -> Row:
     """The columns of the document where it stands now."""
     gone = kept or found.rows("SELECT * FROM dropped WHERE id = ? LIMIT 1", document)
-    return (gone or found.rows("SELECT source, location AS url FROM quarantine WHERE id = ? LIMIT 1", document) or [{}])[0]
+    return (
+        gone or found.rows("SELECT source, location AS url FROM quarantine WHERE id = ? LIMIT 1", document) or [{}]
+    )[0]
 
 
-def _step(found: Output, step: Row, document: str, ends: list[Row], number: int, reached: int) -> Row:
-    """What one step made of the document."""
+def _step(found: Output, step: Row, document: str, ends: list[Row], reached: int) -> Row:
+    """What one step made of the document, which came as far as the step number `reached`."""
+    number = found.steps.index(step)
     end = next((end for end in ends if end["step"] == step["step"]), None)
     here = number == reached or (end is not None and number >= reached)
     outcome = "not reached" if number > reached else end["outcome"] if end and here else "passed"
@@ -74,18 +86,21 @@ def _checks(found: Output, step: Row, measured: Row) -> list[Row]:
     limits = {limit.rule: limit for limit in of_step(found, step)}
     made = _rebuilt(found, step, measured)
     if made is None:
+        values = [(limit.rule, measured.get(limit.signal)) for limit in limits.values()]
         return [
-            _told(limit.rule, limit.signal, limit.sign, measured.get(limit.signal), limit.value, _passes(measured.get(limit.signal), limit))
-            for limit in limits.values()
-        ]  # fmt: skip
-    row = rebuilt.as_measured(made, pa.Table.from_pylist([{field.name: measured[field.name] for field in made.signals}], schema=made.signals))
-    told = []
-    for check in made.checks(row):
-        known = limits.get(check.rule)
-        value = None if check.value is None else float(check.value[0])
-        limit = known.value if known else None
-        told.append(_told(check.rule, known.signal if known else None, known.sign if known else None, value, limit, not bool(check.failed[0])))
-    return told
+            _told(rule, limits[rule], value, None if value is None else limits[rule].passes(value))
+            for rule, value in values
+        ]
+    row = pa.Table.from_pylist([{field.name: measured[field.name] for field in made.signals}], schema=made.signals)
+    return [
+        _told(
+            check.rule,
+            limits.get(check.rule),
+            None if check.value is None else float(check.value[0]),
+            not bool(check.failed[0]),
+        )
+        for check in made.checks(rebuilt.as_measured(made, row))
+    ]
 
 
 def _rebuilt(found: Output, step: Row, measured: Row) -> Any:
@@ -96,12 +111,9 @@ def _rebuilt(found: Output, step: Row, measured: Row) -> Any:
     return made if rebuilt.judges_signals(made) and set(made.signals.names) <= set(measured) else None
 
 
-def _passes(value: float | None, limit: Threshold) -> bool | None:
-    return None if value is None else limit.passes(value)
-
-
-def _told(rule: str, signal: str | None, sign: str | None, value: float | None, threshold: float | None, passed: bool | None) -> Row:
-    return {"rule": rule, "signal": signal, "wants": sign, "value": value, "threshold": threshold, "passed": passed}
+def _told(rule: str, limit: Threshold | None, value: float | None, passed: bool | None) -> Row:
+    known = {"signal": limit.signal, "wants": limit.sign, "threshold": limit.value} if limit else {}
+    return {"rule": rule, "signal": None, "wants": None, "threshold": None, **known, "value": value, "passed": passed}
 
 
 def _survivor(found: Output, document: str, ends: list[Row]) -> Row | None:
@@ -128,6 +140,8 @@ def _stands_for(found: Output, document: str) -> list[Row]:
     rows = found.rows(
         "SELECT method, count(*) AS removed, min(similarity) AS least, "
         "min_by({'id': id, 'similarity': similarity}, (coalesce(similarity, 1.0), id), ?) AS examples "
-        "FROM duplicates WHERE kept_id = ? GROUP BY method ORDER BY method", MOST, document,
-    )  # fmt: skip
+        "FROM duplicates WHERE kept_id = ? GROUP BY method ORDER BY method",
+        MOST,
+        document,
+    )
     return rows

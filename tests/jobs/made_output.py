@@ -22,14 +22,83 @@ from shards.store import ParquetWriter, write_json
 
 HOSTILE = (
     '<script>alert(1)</script> "><img src=x onerror=alert(2)> {{ 7*7 }} {% raw %} \x1b[31mred\x1b[0m \x07 '
-    "safe\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth ' onmouseover='alert(3) </pre></style><!-- \x9b2J \u2028 end"
+    "safe\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth ' onmouseover='alert(3) </pre></style><!-- \x9b2J "
+    "\u2028 end"
 )
 LONG = "unbroken" * 400
-WORDS = (
-    "the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which "
-    "one you were all her she there would their we him been has when who will no more if out so up said what its about "
-    "river engine winter library theory garden market letter number signal window history method season bridge"
-).split()
+WORDS = [
+    "the",
+    "of",
+    "and",
+    "to",
+    "in",
+    "a",
+    "is",
+    "that",
+    "for",
+    "it",
+    "as",
+    "was",
+    "with",
+    "be",
+    "by",
+    "on",
+    "not",
+    "he",
+    "his",
+    "but",
+    "at",
+    "are",
+    "this",
+    "have",
+    "from",
+    "or",
+    "had",
+    "an",
+    "they",
+    "which",
+    "one",
+    "you",
+    "were",
+    "all",
+    "her",
+    "she",
+    "there",
+    "would",
+    "their",
+    "we",
+    "him",
+    "been",
+    "has",
+    "when",
+    "who",
+    "will",
+    "no",
+    "more",
+    "if",
+    "out",
+    "so",
+    "up",
+    "said",
+    "what",
+    "its",
+    "about",
+    "river",
+    "engine",
+    "winter",
+    "library",
+    "theory",
+    "garden",
+    "market",
+    "letter",
+    "number",
+    "signal",
+    "window",
+    "history",
+    "method",
+    "season",
+    "bridge",
+]
 LANGUAGES = ("eng_Latn", "eng_Latn", "eng_Latn", "eng_Latn", "fra_Latn", "deu_Latn", "jpn_Jpan", "und")
 WANTED = ("eng_Latn", "fra_Latn", "deu_Latn")
 COPIES = pa.schema([("copies", pa.int32()), ("first_seen", pa.timestamp("us", tz="UTC"))])
@@ -55,16 +124,26 @@ def make(out: Path, *, rows: int = 400, seed: int = 17, keep_dropped: float = 1.
     told: list[dict[str, Any]] = []
     schema = DOCUMENT
     batch = documents(rows, seed)
-    lost = [(location, "BadGzipError", "member is cut short", size) for location, size in (("a.warc.gz:1040", 811), ("b.warc.gz:88", 95))]
+    lost = [
+        (location, "BadGzipError", "member is cut short", size)
+        for location, size in (("a.warc.gz:1040", 811), ("b.warc.gz:88", 95))
+    ]
     for number, (kind, work) in enumerate(STEPS):
         made = work(batch)
         schema = pa.schema([*schema, *{"language": LANGUAGE, "exact": COPIES}.get(kind, pa.schema([]))])
         told.append(
             write_step(
-                out, number, kind, batch, made, schema,
-                lost=lost if kind == "read" else [], settings=SETTINGS.get(kind, {}), keep_dropped=keep_dropped,
+                out,
+                number,
+                kind,
+                batch,
+                made,
+                schema,
+                lost=lost if kind == "read" else [],
+                settings=SETTINGS.get(kind, {}),
+                keep_dropped=keep_dropped,
             )
-        )  # fmt: skip
+        )
         batch = made.kept
     told.append(write_tokens(out, len(STEPS), batch))
     write_json(str(out / "run.json"), run(told, seed, keep_dropped))
@@ -83,10 +162,16 @@ def documents(rows: int, seed: int) -> list[Row]:
         said = xxhash.xxh3_128_hexdigest(f"{seed}/{number}/{text}".encode())
         found.append(
             {
-                "id": said, "source_id": f"<urn:uuid:{number:08d}>", "source": source,
-                "domain": "web" if source == "crawl" else "books", "url": url, "date": date, "text": text, "copies": 1,
+                "id": said,
+                "source_id": f"<urn:uuid:{number:08d}>",
+                "source": source,
+                "domain": "web" if source == "crawl" else "books",
+                "url": url,
+                "date": date,
+                "text": text,
+                "copies": 1,
             }
-        )  # fmt: skip
+        )
     if rows > 20:
         found[7]["url"] = "javascript:alert('x')//<b>" + "\u202e"
         found[11]["source"] = found[11]["domain"] = "<i>books</i>"
@@ -117,13 +202,18 @@ def _read(rows: list[Row]) -> Made:
 
 def _extract(rows: list[Row]) -> Made:
     failing = [row for row in rows if _pick(row, 90, "extract")]
-    made = _split([row for row in rows if row not in failing], lambda row: _drop("too_deep", 900.0, 512.0) if _pick(row, 70, "deep") else None)
+    made = _split(
+        [row for row in rows if row not in failing],
+        lambda row: _drop("too_deep", 900.0, 512.0) if _pick(row, 70, "deep") else None,
+    )
     made.quarantined = [(row, "TimeoutError", "extraction took longer than 10 s of processor time") for row in failing]
     return made
 
 
 def _url(rows: list[Row]) -> Made:
-    return _split(rows, lambda row: _drop("blocked_domain", evidence="site3.example.org") if "site3." in str(row["url"]) else None)
+    return _split(
+        rows, lambda row: _drop("blocked_domain", evidence="site3.example.org") if "site3." in str(row["url"]) else None
+    )
 
 
 def _language(rows: list[Row]) -> Made:
@@ -137,7 +227,9 @@ def _language(rows: list[Row]) -> Made:
         return _drop("min_score", row["language_score"], 0.55) if row["language_score"] < 0.55 else None
 
     made = _split(rows, judge)
-    made.signals = [{"id": row["id"], "language": row["language"], "language_score": row["language_score"]} for row in rows]
+    made.signals = [
+        {"id": row["id"], "language": row["language"], "language_score": row["language_score"]} for row in rows
+    ]
     return made
 
 
@@ -202,27 +294,68 @@ def _exact(rows: list[Row]) -> Made:
 
 def _minhash(rows: list[Row]) -> Made:
     first: dict[str, Row] = {}
-    goes: dict[str, str] = {}
+    goes: dict[str, tuple[str, float]] = {}
+    shingles = {row["id"]: _shingles(row["text"]) for row in rows}
     for row in sorted(rows, key=lambda row: (-len(row["text"]), row["id"])):
-        keys = [row["text"][at : at + 60] for at in range(0, len(row["text"]) - 60, 30)]
-        found = next((first[key] for key in keys if key in first), None)
-        if found is not None:
-            goes[row["id"]] = found["id"]
-            found["copies"] += row["copies"]
+        near = [
+            (_jaccard(shingles[row["id"]], shingles[other["id"]]), other)
+            for other in {first[s]["id"]: first[s] for s in shingles[row["id"]] if s in first}.values()
+        ]
+        similarity, survivor = max(near, key=lambda pair: (pair[0], pair[1]["id"]), default=(0.0, row))
+        if similarity >= 0.8:
+            goes[row["id"]] = survivor["id"], similarity
+            survivor["copies"] += row["copies"]
         else:
-            first.update((key, row) for key in keys)
-    return _split(rows, lambda row: _drop("near_duplicate", 0.93, 0.8, evidence=goes[row["id"]]) if row["id"] in goes else None)
+            for shingle in shingles[row["id"]]:
+                first.setdefault(shingle, row)
+    return _split(
+        rows,
+        lambda row: (
+            _drop("near_duplicate", goes[row["id"]][1], 0.8, evidence=goes[row["id"]][0]) if row["id"] in goes else None
+        ),
+    )
+
+
+def _shingles(text: str) -> set[str]:
+    words = text.lower().split()
+    return {" ".join(words[at : at + 5]) for at in range(max(len(words) - 4, 1))}
+
+
+def _jaccard(one: set[str], two: set[str]) -> float:
+    return len(one & two) / len(one | two)
 
 
 def _decontaminate(rows: list[Row]) -> Made:
-    return _split(rows, lambda row: _drop("contaminated", 1.0, 0.8, evidence="gsm8k/test-12 words 3-19") if "ducks lay" in row["text"] else None)
+    return _split(
+        rows,
+        lambda row: (
+            _drop("contaminated", 1.0, 0.8, evidence="gsm8k_test/12 at 130:452") if "ducks lay" in row["text"] else None
+        ),
+    )
 
 
 STEPS: tuple[tuple[str, Callable[[list[Row]], Made]], ...] = (
-    ("read", _read), ("extract", _extract), ("url", _url), ("language", _language), ("quality", _quality),
-    ("redact", _redact), ("exact", _exact), ("minhash", _minhash), ("decontaminate", _decontaminate),
-)  # fmt: skip
-GROUPS = {"read": 0, "extract": 0, "url": 1, "language": 1, "quality": 1, "redact": 1, "exact": 2, "minhash": 3, "decontaminate": 4}
+    ("read", _read),
+    ("extract", _extract),
+    ("url", _url),
+    ("language", _language),
+    ("quality", _quality),
+    ("redact", _redact),
+    ("exact", _exact),
+    ("minhash", _minhash),
+    ("decontaminate", _decontaminate),
+)
+GROUPS = {
+    "read": 0,
+    "extract": 0,
+    "url": 1,
+    "language": 1,
+    "quality": 1,
+    "redact": 1,
+    "exact": 2,
+    "minhash": 3,
+    "decontaminate": 4,
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "language": {"keep": list(WANTED), "min_score": 0.55},
     "minhash": {"ngram": 5, "bands": 14, "rows": 8, "verify": 0.8, "keep": "longest"},
@@ -230,9 +363,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def write_step(
-    out: Path, number: int, kind: str, rows: list[Row], made: Made, schema: pa.Schema, *,
-    lost: list[tuple[str, str, str, int]], settings: dict[str, Any], keep_dropped: float,
-) -> dict[str, Any]:  # fmt: skip
+    out: Path,
+    number: int,
+    kind: str,
+    rows: list[Row],
+    made: Made,
+    schema: pa.Schema,
+    *,
+    lost: list[tuple[str, str, str, int]],
+    settings: dict[str, Any],
+    keep_dropped: float,
+) -> dict[str, Any]:
     """Write a step's folder and return its entry for run.json."""
     folder = out / f"{number:02d}-{kind}"
     last = GROUPS.get(kind) != GROUPS.get(STEPS[number + 1][0] if number + 1 < len(STEPS) else "")
@@ -240,12 +381,28 @@ def write_step(
     size = {row["id"]: len(row["text"].encode()) * (6 if number < 2 else 1) for row in rows}
     dropped = [_dropped_row(row, drop, kind, keep_dropped) for row, drop in made.dropped]
     quarantined = [
-        {"id": row["id"], "source": row["source"], "location": row["url"] or row["source_id"], "step": kind, "error": error, "message": message, "bytes": size[row["id"]]}
+        {
+            "id": row["id"],
+            "source": row["source"],
+            "location": row["url"] or row["source_id"],
+            "step": kind,
+            "error": error,
+            "message": message,
+            "bytes": size[row["id"]],
+        }
         for row, error, message in made.quarantined
     ] + [
-        {"id": None, "source": "crawl", "location": location, "step": kind, "error": error, "message": message, "bytes": nbytes}
+        {
+            "id": None,
+            "source": "crawl",
+            "location": location,
+            "step": kind,
+            "error": error,
+            "message": message,
+            "bytes": nbytes,
+        }
         for location, error, message, nbytes in lost
-    ]  # fmt: skip
+    ]
     signals = pa.Table.from_pylist(made.signals) if made.signals else None
     for name, table in (
         ("data", _table(made.kept, schema) if last else None),
@@ -272,16 +429,29 @@ def write_step(
     for key, part in (("in", rows), ("kept", made.kept)):
         for domain, count in Counter(row["domain"] for row in part).items():
             tally.domains.setdefault(domain, Counter())[key] += count
-    inputs = [["crawl/a.warc.gz", 48_211, "9f" * 16], ["books/b.jsonl", 7_003, "03" * 16]]
+    inputs = [
+        {"name": "crawl/a.warc.gz", "bytes": 48_211, "digest": "9f" * 16},
+        {"name": "books/b.jsonl", "bytes": 7_003, "digest": "03" * 16},
+    ]
     told = manifest(
-        step=kind, kind=kind, settings=settings, code={"version": 1, "libraries": {"pyarrow": "26.0.1"}},
-        fingerprint=f"{number:016x}", inputs=inputs if kind == "read" else [f"{number - 1:02d}"], tally=tally,
-    )  # fmt: skip
+        step=kind,
+        kind=kind,
+        settings=settings,
+        code={"version": 1, "libraries": {"pyarrow": "26.0.1"}},
+        fingerprint=f"{number:016x}",
+        inputs=inputs if kind == "read" else [],
+        tally=tally,
+    )
     write_json(str(folder / "manifest.json"), told)
     return {
-        "step": kind, "kind": kind, "folder": folder.name, "data": last, "group": GROUPS[kind], "fingerprint": told["fingerprint"],
+        "step": kind,
+        "kind": kind,
+        "folder": folder.name,
+        "data": last,
+        "group": GROUPS[kind],
+        "fingerprint": told["fingerprint"],
         **{name: told[name] for name in ("digest", "dropped_digest", "signals_digest")},
-    }  # fmt: skip
+    }
 
 
 def write_tokens(out: Path, number: int, rows: list[Row]) -> dict[str, Any]:
@@ -290,39 +460,75 @@ def write_tokens(out: Path, number: int, rows: list[Row]) -> dict[str, Any]:
     counts = [len(row["text"]) // 4 for row in rows]
     table = pa.table(
         {
-            "id": [row["id"] for row in rows], "source": [row["source"] for row in rows],
-            "domain": [row["domain"] for row in rows], "shard": pa.array([0] * len(rows), pa.int32()),
+            "id": [row["id"] for row in rows],
+            "source": [row["source"] for row in rows],
+            "domain": [row["domain"] for row in rows],
+            "shard": pa.array([0] * len(rows), pa.int32()),
             "start": pa.array([sum(counts[:at]) for at in range(len(counts))], pa.int64()),
             "token_count": pa.array(counts, pa.int32()),
         }
-    )  # fmt: skip
+    )
     _write_parts(folder / "documents", table)
     size = sum(len(row["text"].encode()) for row in rows)
     by_domain: Counter[str] = Counter()
     for row, count in zip(rows, counts, strict=True):
         by_domain[row["domain"]] += count
     told = {
-        "format": "gristmill-1", "step": "tokens", "kind": "tokens", "settings": {}, "code": {}, "fingerprint": "ab" * 8, "inputs": [],
+        "format": "gristmill-1",
+        "step": "tokens",
+        "kind": "tokens",
+        "settings": {},
+        "code": {},
+        "fingerprint": "ab" * 8,
+        "inputs": [],
         "rows": {"in": len(rows), "kept": len(rows), "dropped": 0, "quarantined": 0},
         "bytes": {"in": size, "kept": size, "dropped": 0, "quarantined": 0, "out": size},
-        "rules": {}, "domains": {}, "histograms": {}, "shards": [], "seconds": 2.5, "cpu_seconds": 2.4, "peak_bytes": 150 << 20,
-        "digest": "cd" * 16, "tokens": sum(counts), "tokens_by_domain": dict(by_domain),
-    }  # fmt: skip
+        "rules": {},
+        "domains": {},
+        "histograms": {},
+        "shards": [],
+        "seconds": 2.5,
+        "cpu_seconds": 2.4,
+        "peak_bytes": 150 << 20,
+        "digest": "cd" * 16,
+        "tokens": sum(counts),
+        "tokens_by_domain": dict(by_domain),
+    }
     write_json(str(folder / "manifest.json"), told)
-    return {"step": "tokens", "kind": "tokens", "folder": folder.name, "data": False, "group": 5, "digest": "cd" * 16, "fingerprint": "ab" * 8}
+    return {
+        "step": "tokens",
+        "kind": "tokens",
+        "folder": folder.name,
+        "data": False,
+        "group": 5,
+        "digest": "cd" * 16,
+        "fingerprint": "ab" * 8,
+    }
 
 
 def run(steps: list[dict[str, Any]], seed: int, keep_dropped: float) -> dict[str, Any]:
     recipe = {
-        "name": "made-en", "seed": seed, "keep_dropped": keep_dropped,
+        "name": "made-en",
+        "seed": seed,
+        "keep_dropped": keep_dropped,
         "steps": [{"step": entry["kind"]} for entry in steps if entry["kind"] not in ("read", "tokens")],
     }
     return {
-        "format": "gristmill-1", "name": "made-en", "recipe": recipe, "recipe_text": "name: made-en\n# <script>\nseed: 17\n",
-        "sets": ["language.min_score=0.55"], "seed": seed, "engine": "local", "workers": 2,
-        "command": "gristmill run recipes/made.yaml", "started": "2026-11-30T10:00:00Z", "finished": "2026-11-30T10:01:07Z",
-        "seconds": 67.4, "versions": {"gristmill": "0.1.0", "pyarrow": "26.0.1"}, "steps": steps,
-    }  # fmt: skip
+        "format": "gristmill-1",
+        "name": "made-en",
+        "recipe": recipe,
+        "recipe_path": "recipes/made.yaml",
+        "limit": None,
+        "seed": seed,
+        "engine": "local",
+        "workers": 2,
+        "command": "gristmill run recipes/made.yaml",
+        "started": "2026-11-30T10:00:00Z",
+        "finished": "2026-11-30T10:01:07Z",
+        "seconds": 67.4,
+        "versions": {"gristmill": "0.1.0", "pyarrow": "26.0.1"},
+        "steps": steps,
+    }
 
 
 def _split(rows: list[Row], judge: Callable[[Row], Drop | None]) -> Made:
@@ -361,7 +567,9 @@ def _write_parts(folder: Path, table: pa.Table) -> int:
     digest = 0
     for shard in range(SHARDS):
         with ParquetWriter(str(folder / f"part-{shard:05d}-of-{SHARDS:05d}.parquet"), table.schema) as writer:
-            for batch in table.take(list(range(shard, table.num_rows, SHARDS))).combine_chunks().to_batches():
+            for batch in (
+                table.take(pa.array(range(shard, table.num_rows, SHARDS), pa.int64())).combine_chunks().to_batches()
+            ):
                 writer.write(batch)
         digest += writer.digest
     return digest
