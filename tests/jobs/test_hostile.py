@@ -1,4 +1,4 @@
-"""What users and the web do wrong, through the command line: one line that names place and mend, or a quarantine row."""
+"""What users and the web do wrong, by the command line: one line that names place and mend, or a quarantine row."""
 
 from __future__ import annotations
 
@@ -139,7 +139,9 @@ def test_hostile_pages_lose_only_themselves(tmp_path: Path, told: Callable[..., 
     for number in range(5):
         (pages / f"good-{number}.html").write_text(page(f"<p>Good page {number}.</p>"), encoding="utf-8")
     (pages / "nested.html").write_text(page("<div>" * 10_000 + "deep" + "</div>" * 10_000), encoding="utf-8")
-    (pages / "cells.html").write_text(page("<table><tr>" + "<td>x</td>" * 1_000_000 + "</tr></table>"), encoding="utf-8")
+    (pages / "cells.html").write_text(
+        page("<table><tr>" + "<td>x</td>" * 1_000_000 + "</tr></table>"), encoding="utf-8"
+    )
     with (pages / "huge.html").open("wb") as huge:
         for _ in range(200):
             huge.write(b"<p>" + b"word " * 209_713 + b"</p>")
