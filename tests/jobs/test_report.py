@@ -211,6 +211,15 @@ def test_a_folder_without_a_run_is_one_line(tmp_path: Path) -> None:
     )
 
 
+def test_settings_that_differ_from_their_defaults_are_marked(report: Report, html: str) -> None:
+    language = next(step for step in report["settings"] if step["step"] == "language")
+    told = {row["setting"]: row["changed"] for row in language["settings"]}
+    assert told == {"keep": True, "min_score": True}
+    classes = [attributes.get("class") for tag, attributes in Page(html).elements if tag == "tr"]
+    changed = [row for step in report["settings"] for row in step["settings"] if row["changed"]]
+    assert classes.count("changed") == len(changed)
+
+
 def test_the_page_shows_numbers_of_the_json_only(report: Report, html: str) -> None:
     assert render(report) == html
 
