@@ -169,7 +169,7 @@ class GroupRun:
         assert before is not None
         rows, size = before["rows"]["kept"], before["bytes"]["out"]
         same("tokens", (rows, size), (told["documents"], size))
-        tally = Tally(seconds=time.monotonic() - started)
+        tally = Tally(seconds=time.monotonic() - started, digests={"data": int(told["ordered_digest"], 16)})
         tally.rows.update({"in": rows, "kept": told["documents"]})
         tally.bytes.update({"in": size, "kept": size, "out": size})
         written = manifest(

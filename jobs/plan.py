@@ -192,7 +192,7 @@ def _reason(output: str, group: GroupPlan) -> str:
         if found["fingerprint"] != step.fingerprint:
             return difference(found, step)
     present = sizes(join(output, group.folder, "data"))
-    if present and present != {shard["name"]: shard["bytes"] for shard in found["shards"]}:
+    if present and present != {shard["name"].rsplit("/", 1)[-1]: shard["bytes"] for shard in found["shards"]}:
         return "its data files are not those that were written"
     return ""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from jobs import plan as planning
 from jobs import recipe as recipes
 from jobs.plan import GroupPlan, Plan
+from jobs.sizes import show_size
 from shards.store import filesystem, is_local, join, read_json
 
 
@@ -47,12 +48,12 @@ def lines(plan: Plan) -> Iterator[str]:
     """The plan for people: a line a step, fused steps together."""
     size = sum(file.bytes for file in plan.inputs)
     yield f"{plan.recipe.path} -> {plan.recipe.output}"
-    yield f"{len(plan.inputs)} input files, {human(size)}, read as {len(plan.units)} shards"
+    yield f"{len(plan.inputs)} input files, {show_size(size)}, read as {len(plan.units)} shards"
     number = 0
     for group in plan.groups:
         for step in group.steps:
             where = "  |" if len(group.steps) > 1 else "   "
-            yield f"{where} {number:>2}  {step.name:<18} {'done' if group.done else 'to do':<6} {group.reason}"
+            yield f"{where} {number:>2}  {step.name:<18} {f'to do: {group.reason}' if group.reason else 'done'}"
             number += 1
     if not plan.to_do:
         yield "nothing to do"
@@ -69,8 +70,8 @@ def estimate(plan: Plan) -> str:
     ]
     workers = os.cpu_count() or 1
     time = f"about {sum(known) / workers:.0f} s on {workers} workers by the last run's measure; " if known else ""
-    free = f", {human(shutil.disk_usage(_place(plan.recipe.output)).free)} free" if is_local(plan.recipe.output) else ""
-    memory = human(plan.recipe.memory_bytes)
+    free = f", {show_size(shutil.disk_usage(_place(plan.recipe.output)).free)} free" if is_local(plan.recipe.output) else ""
+    memory = show_size(plan.recipe.memory_bytes)
     return f"{time}up to {memory} a worker for sorts and joins; the output goes to {plan.recipe.output}{free}"
 
 
@@ -85,11 +86,3 @@ def _place(output: str) -> str:
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return path
-
-
-def human(size: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
