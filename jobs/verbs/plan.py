@@ -70,9 +70,9 @@ def estimate(plan: Plan) -> str:
     ]
     workers = os.cpu_count() or 1
     time = f"about {sum(known) / workers:.0f} s on {workers} workers by the last run's measure; " if known else ""
-    free = f", {show_size(shutil.disk_usage(_place(plan.recipe.output)).free)} free" if is_local(plan.recipe.output) else ""
-    memory = show_size(plan.recipe.memory_bytes)
-    return f"{time}up to {memory} a worker for sorts and joins; the output goes to {plan.recipe.output}{free}"
+    memory, place = show_size(plan.recipe.memory_bytes), plan.recipe.output
+    free = f", {show_size(shutil.disk_usage(_place(place)).free)} free" if is_local(place) else ""
+    return f"{time}up to {memory} a worker for sorts and joins; the output goes to {place}{free}"
 
 
 def _account(plan: Plan, group: GroupPlan) -> dict[str, float] | None:
