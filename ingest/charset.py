@@ -2,7 +2,7 @@
 
 Order for pages: byte-order mark; UTF-8 where the bytes are valid UTF-8 with at least one multi-byte character (a
 declaration cannot outweigh that: text in another charset passes for UTF-8 with a probability that halves with each
-such character); the HTTP header's charset if the bytes decode by it; the `meta` declaration likewise; detection
+such character), or nearly so; the HTTP header's charset if the bytes decode by it; the `meta` declaration likewise; detection
 (resiliparse); windows-1252. Labels are read as the WHATWG encoding standard reads them (latin1 is windows-1252).
 """
 
@@ -24,6 +24,7 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 FALLBACK = "cp1252"
+HANGUL_SHARE = 0.85
 
 
 def decode_page(data: bytes, header: str | None = None) -> str:
@@ -39,6 +40,8 @@ def decode_page(data: bytes, header: str | None = None) -> str:
         # Pure ASCII may still be an escape-coded charset; nothing else hides in it.
         if len(text) != len(data) or b"\x1b" not in data:
             return text
+    if (nearly := _nearly_utf8(data)) is not None:
+        return nearly
     for name in _declared(data, header):
         if (decoded := _strict(data, name)) is not None:
             return decoded
@@ -104,11 +107,8 @@ def codec_name(label: str) -> str | None:
 
 
 def _guess(data: bytes) -> str:
-    from resiliparse.parse.encoding import detect_encoding
-
-    label = detect_encoding(data)
-    name = codec_name(label) if label else None
-    if name and name != "utf-8":
+    name = _detected(data)
+    if name is not None:
         try:
             return data.decode(name)
         except UnicodeDecodeError:
@@ -117,6 +117,35 @@ def _guess(data: bytes) -> str:
     if text.count("\ufffd") * 100 < len(text):
         return text  # UTF-8 with a few broken bytes, as cut or spliced pages have
     return data.decode(name or FALLBACK, "replace")
+
+
+def _detected(data: bytes) -> str | None:
+    """The codec that resiliparse detects, never UTF-8 (which was tried before). It often misses Korean."""
+    from resiliparse.parse.encoding import detect_encoding
+
+    if _is_korean(data):
+        return "cp949"
+    label = detect_encoding(data)
+    name = codec_name(label) if label else None
+    return None if name == "utf-8" else name
+
+
+def _is_korean(data: bytes) -> bool:
+    """Whether the bytes are Hangul in EUC-KR: that lies in 25 of its rows, over which other languages' bytes spread."""
+    text = data[:65536].decode("euc_kr", "replace")
+    wide = [letter for letter in text if letter > "\u3100"]
+    hangul = sum("\uac00" <= letter <= "\ud7a3" for letter in wide)
+    broken = text.count("\ufffd")
+    return hangul >= HANGUL_SHARE * len(wide) and hangul > 50 * broken
+
+
+def _nearly_utf8(data: bytes) -> str | None:
+    """The text where ten times more characters prove UTF-8 than break it: a declared one-byte charset fits anything."""
+    text = data.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    # Each character beyond ASCII takes more bytes than characters: what is left over counts them, at least by third.
+    wide = (len(data) - len(text)) // 3
+    return text if wide > 10 * broken else None
 
 
 def decode_text(data: bytes) -> str | None:
@@ -131,11 +160,8 @@ def decode_text(data: bytes) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         pass
-    from resiliparse.parse.encoding import detect_encoding
-
-    label = detect_encoding(data)
-    for candidate in (codec_name(label) if label else None, FALLBACK):
-        if candidate and candidate != "utf-8":
+    for candidate in (_detected(data), FALLBACK):
+        if candidate is not None:
             try:
                 return data.decode(candidate)
             except UnicodeDecodeError:

@@ -51,7 +51,12 @@ def _parser() -> Any:
     import lxml.html
 
     parser = lxml.etree.HTMLParser(
-        collect_ids=False, default_doctype=False, encoding="utf-8", remove_comments=True, remove_pis=True
+        collect_ids=False,
+        default_doctype=False,
+        encoding="utf-8",
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
     )
     parser.set_element_class_lookup(_classes())
     return parser

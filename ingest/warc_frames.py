@@ -17,6 +17,7 @@ from ingest.units import Piece
 from ingest.warc_split import Malformed, Record, Splitter, begins_record
 
 PROBE = 4096  # compressed bytes looked at to tell a member from chance; chance passes with about 2**-80
+SEARCH = 16 << 20  # how far into a file that begins with damage its packing is looked for
 NEXT_RECORD = re.compile(rb"\n(?=WARC/\d+\.\d+[ \t]*\r?\n)")
 
 
@@ -40,19 +41,27 @@ class Placed:
 
 def frames(file: BinaryIO, piece: Piece, max_block: int) -> Iterator[Placed | Broken]:
     """Records of the members that start in the piece, and the ranges that are damaged."""
-    head = file.read(8)
-    file.seek(0)
-    packing = packing_of(head)
-    if packing == "none":
-        if piece.part == 0:  # bytes cannot tell a record's start from a page that quotes one: not cut
-            yield from _plain(file, piece, max_block)
-        return
-    if packing == "zst":
-        from ingest.warc_zstd import ZstdMembers
+    members = _members_of(file, piece)
+    if members is not None:
+        yield from _members(members, file, piece, max_block)
+    elif piece.part == 0:  # bytes cannot tell a record's start from a page that quotes one: not cut
+        yield from _plain(file, piece, max_block)
 
-        yield from _members(ZstdMembers(file), file, piece, max_block)
-        return
-    yield from _members(GzipMembers(file), file, piece, max_block)
+
+def _members_of(file: BinaryIO, piece: Piece) -> GzipMembers | None:
+    """How the file is packed, or None where it is not: by its first bytes, else by the first member in it."""
+    from ingest.warc_zstd import ZstdMembers, is_skippable
+
+    head = file.read(PROBE)
+    packing = packing_of(head)
+    if packing == "gz":
+        return GzipMembers(file)
+    if packing == "zst" or is_skippable(head):
+        return ZstdMembers(file)
+    if not head or begins_record(head.lstrip(b"\r\n")):
+        return None
+    kinds: tuple[GzipMembers, ...] = (GzipMembers(file), ZstdMembers(file))
+    return next((kind for kind in kinds if kind.find(0, min(piece.bytes, SEARCH)) is not None), None)
 
 
 def _members(kind: GzipMembers, file: BinaryIO, piece: Piece, max_block: int) -> Iterator[Placed | Broken]:

@@ -19,6 +19,11 @@ MAX_DICTIONARY = 64 << 20
 MAX_BLOCK = 128 << 10
 
 
+def is_skippable(head: bytes) -> bool:
+    """Whether a skippable frame begins the bytes, as the one that holds the dictionary."""
+    return int.from_bytes(head[:4], "little") in SKIPPABLE and len(head) >= 8
+
+
 class Section(io.RawIOBase):
     """Bytes [start, end) of a file as a file of its own."""
 
