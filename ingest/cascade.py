@@ -31,6 +31,7 @@ RETRY_GAIN = 2.0  # its ESCALATION_JUSTEXT_RATIO
 
 # A prune can only match where its attribute value stands in the page's source; most pages hold none of them.
 RAW_PRUNE = (b"mvp-post-add-", b"infinite", b"elementor-share-buttons")
+CONTAINERS = ("article", "div", "main", "section", "td", "frameset")
 COMMENTS = (b"omment", b"comol", b"disqus_thread")
 
 
@@ -96,7 +97,7 @@ class _Page:
         self.parts = parts
         self.favor = favor
         self.options = parts.options[favor]
-        self.raw = self._pruned(tree, source)
+        self.raw = self._pruned(_framed(tree), source)
         self.cleaned_length = 0
 
     def text(self) -> str:
@@ -158,3 +159,15 @@ class _Page:
         cleaned = self.parts.cleaning.tree_cleaning(copy(self.raw), self.options)
         body, text = self.parts.external.compare_extraction(cleaned, copy(self.raw), body, text, self.options)
         return body, str(text)
+
+
+def _framed(tree: Any) -> Any:
+    """A page that has no container at all is one article: else lists that stand in its body are dropped (#233)."""
+    body = tree.find("body")
+    if body is None or next(body.iter(*CONTAINERS), None) is not None:
+        return tree
+    article = body.makeelement("article")
+    article.text, body.text = body.text, None
+    article.extend(list(body))
+    body.append(article)
+    return tree

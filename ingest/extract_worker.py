@@ -14,7 +14,7 @@ import resource
 import signal
 from collections.abc import Callable
 
-from ingest.worker_frames import Answer, Inbox, Job, Orders, next_frame, send
+from ingest.worker_frames import READY, Answer, Inbox, Job, Orders, next_frame, send
 
 PARENT_CHECK_S = 5.0
 RESET_EVERY = 512  # pages between emptying the libraries' caches
@@ -26,7 +26,7 @@ def main() -> None:
     inlet, outlet = os.dup(0), os.dup(1)
     # Whatever a library prints must not get between the frames.
     null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
+    for descriptor in (0, 1):
         os.dup2(null, descriptor)
     _be_first_to_go()
     parent = os.getppid()
@@ -35,6 +35,8 @@ def main() -> None:
     if orders is None:
         return
     answer = _prepare(orders)
+    send(outlet, READY)
+    os.dup2(null, 2)  # up to here stderr tells why a start fails; from here on it could hold a page's text
     done = 0
     while (job := next_frame(inbox, inlet, parent, PARENT_CHECK_S)) is not None:
         reply = answer(job)

@@ -14,11 +14,12 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
-from ingest.worker_frames import READ, Answer, Inbox, Job, Orders, pack
+from ingest.worker_frames import READ, READY, Answer, Inbox, Job, Orders, pack, send
 
 AHEAD = 4  # pages sent before their turn
 PIPE_BYTES = 1 << 20
@@ -108,21 +109,35 @@ class Sandbox:
             return
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-        self.child = subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", "ingest.extract_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            bufsize=0,
-        )
-        inlet, outlet = self._ends()
-        for end in (inlet, outlet):
-            with contextlib.suppress(OSError, AttributeError):
-                fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        with tempfile.TemporaryFile() as errors:
+            self.child = subprocess.Popen(
+                [sys.executable, "-P", "-W", "ignore", "-m", "ingest.extract_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                bufsize=0,
+            )
+            inlet, outlet = self._ends()
+            for end in (inlet, outlet):
+                with contextlib.suppress(OSError, AttributeError):
+                    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            self.inbox = Inbox()
+            self.outgoing.clear()
+            self._greet(inlet, outlet, errors)
         os.set_blocking(inlet, False)
-        self.inbox = Inbox()
-        self.outgoing = deque([memoryview(pack(self.orders))])
+
+    def _greet(self, inlet: int, outlet: int, errors: BinaryIO) -> None:
+        """Send the orders and wait until the child is ready. Raises RuntimeError where it cannot start."""
+        with contextlib.suppress(BrokenPipeError):
+            send(inlet, self.orders)
+        while (answer := self.inbox.frame()) is Inbox.EMPTY and (data := os.read(outlet, READ)):
+            self.inbox.buffer += data
+        if answer != READY:
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace").strip().splitlines() or ["no message"]
+            why, _ = self._bury()
+            raise RuntimeError(f"extract: the child process cannot start ({why}): {said[-1][:300]}")
 
     def _bury(self) -> tuple[str, bool]:
         """Reap the child. Returns why it ended, and whether that was surely the page's doing."""

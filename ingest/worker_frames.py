@@ -11,6 +11,7 @@ from typing import Any
 
 HEADER = 8
 READ = 1 << 20
+READY = "ready"  # the child's first frame
 
 
 @dataclass(frozen=True, kw_only=True)

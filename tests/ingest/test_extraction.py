@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,10 +33,12 @@ def page(body: str, head: str = "<title>The title of the page</title>") -> bytes
 
 
 def article(number: int = 0, paragraphs: int = 5) -> bytes:
-    return page("<article>" + "".join(f"<p>{PARAGRAPH.format(number * 100 + i)}</p>" for i in range(paragraphs)) + "</article>")
+    return page(
+        "<article>" + "".join(f"<p>{PARAGRAPH.format(number * 100 + i)}</p>" for i in range(paragraphs)) + "</article>"
+    )
 
 
-def batch(pages: list[bytes | None], texts: list[str | None] | None = None) -> pa.RecordBatch:
+def batch(pages: Sequence[bytes | None], texts: list[str | None] | None = None) -> pa.RecordBatch:
     rows = len(pages)
     columns = {
         "text": pa.array(texts or [None] * rows, pa.large_string()),
@@ -56,7 +59,8 @@ def drops(judged: Judged) -> dict[int, str]:
 
 
 def test_pages_become_text_title_and_date() -> None:
-    head = '<title>A longer title - Site</title><meta property="article:published_time" content="2020-02-03T10:00:00+01:00">'
+    date = '<meta property="article:published_time" content="2020-02-03T10:00:00+01:00">'
+    head = f"<title>A longer title - Site</title>{date}"
     given_ = batch([page(article().decode(), head), None, page("")], [None, "already\r\ntext \u0065\u0301", None])
     judged = Extract()(given_)
     rows = judged.kept.to_pylist()

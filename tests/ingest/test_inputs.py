@@ -84,7 +84,8 @@ def test_unknown_protocols_are_named() -> None:
 
 def files(*sizes: int, suffix: str = ".jsonl") -> tuple[InputFile, ...]:
     return tuple(
-        InputFile(path=f"/d/{i:02}{suffix}", bytes=size, digest="", name=f"{i:02}{suffix}") for i, size in enumerate(sizes)
+        InputFile(path=f"/d/{i:02}{suffix}", bytes=size, digest="", name=f"{i:02}{suffix}")
+        for i, size in enumerate(sizes)
     )
 
 

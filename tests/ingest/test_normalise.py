@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - the broken characters are the point
 """The normal form of text: NFC, line feeds, no NUL, mojibake repaired and nothing else touched."""
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ import pytest
 from ingest import Lost, Source, list_inputs, plan_units, read
 
 
-def rows_and_lost(source: Source, unit_bytes: int = 64 << 20, **settings: int) -> tuple[list[dict[str, Any]], list[Lost]]:
+def rows_and_lost(
+    source: Source, unit_bytes: int = 64 << 20, **settings: int
+) -> tuple[list[dict[str, Any]], list[Lost]]:
     rows: list[dict[str, Any]] = []
     lost: list[Lost] = []
     for unit in plan_units(source, list_inputs(source), unit_bytes):
@@ -74,14 +76,20 @@ def test_a_faulty_line_is_lost_alone(tmp_path: Path, line: bytes, error: str) ->
 
 
 def test_messages_of_faults_never_hold_text(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "a.jsonl", [b'{"text": "SECRET" oops}', b'{"text": "SECRET\xff"}', b'{"text": {"a": "SECRET"}}'])
+    path = write_lines(
+        tmp_path / "a.jsonl", [b'{"text": "SECRET" oops}', b'{"text": "SECRET\xff"}', b'{"text": {"a": "SECRET"}}']
+    )
     _, lost = rows_and_lost(jsonl(path))
     assert len(lost) == 3
     assert not any("SECRET" in fault.message or "\n" in fault.message for fault in lost)
 
 
 def test_metadata_may_be_missing_null_and_then_a_string(tmp_path: Path) -> None:
-    lines = [b'{"text": "a"}'] * 1500 + [b'{"text": "b", "x": null}', b'{"text": "c", "x": "s", "date": "2020-01-02"}', b'{"text": "d", "x": 5}']
+    lines = [b'{"text": "a"}'] * 1500 + [
+        b'{"text": "b", "x": null}',
+        b'{"text": "c", "x": "s", "date": "2020-01-02"}',
+        b'{"text": "d", "x": 5}',
+    ]
     rows, lost = rows_and_lost(jsonl(write_lines(tmp_path / "a.jsonl", lines), columns={"x": "string"}))
     assert not lost
     assert [row["x"] for row in rows[-4:]] == [None, None, "s", "5"]
@@ -89,7 +97,9 @@ def test_metadata_may_be_missing_null_and_then_a_string(tmp_path: Path) -> None:
 
 
 def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    rows, _ = rows_and_lost(jsonl(write_lines(tmp_path / "a.jsonl", [b'{"text": "a", "id": 7}', b'{"text": "b", "id": 8}'])))
+    rows, _ = rows_and_lost(
+        jsonl(write_lines(tmp_path / "a.jsonl", [b'{"text": "a", "id": 7}', b'{"text": "b", "id": 8}']))
+    )
     assert [row["source_id"] for row in rows] == ["7", "8"]
 
 
@@ -105,7 +115,9 @@ def test_line_ends_blank_lines_and_byte_order_mark(tmp_path: Path, ending: bytes
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("unit_bytes", [100, 999, 5000, 1 << 20])
-def test_cuts_neither_lose_nor_repeat_a_line(tmp_path: Path, packed: bool, unit_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuts_neither_lose_nor_repeat_a_line(
+    tmp_path: Path, packed: bool, unit_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ingest.lines.STRIPE", 700)
     lines = numbered(500)
     lines[77] = b"oops" * 20
@@ -150,7 +162,9 @@ def test_a_line_above_the_limit_is_passed_over(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", lines)
     rows, lost = rows_and_lost(jsonl(path, max_record_bytes=1 << 20))
     assert len(rows) == 5
-    assert [(fault.location, fault.error, fault.bytes) for fault in lost] == [(f"{path}:3", "too_large", len(lines[2]) + 1)]
+    assert [(fault.location, fault.error, fault.bytes) for fault in lost] == [
+        (f"{path}:3", "too_large", len(lines[2]) + 1)
+    ]
 
 
 def test_empty_file(tmp_path: Path) -> None:
@@ -179,7 +193,9 @@ def parquet(path: Path, **settings: Any) -> Source:
 
 
 def test_parquet_rows_by_row_group(tmp_path: Path) -> None:
-    table = pa.table({"text": [f"text {i}" for i in range(100)], "id": list(range(100)), "n": pa.array(range(100), pa.int32())})
+    table = pa.table(
+        {"text": [f"text {i}" for i in range(100)], "id": list(range(100)), "n": pa.array(range(100), pa.int32())}
+    )
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, row_group_size=10)
     for unit_bytes in (1 << 30, 500):
@@ -216,10 +232,13 @@ def test_parquet_damaged_page(tmp_path: Path) -> None:
 def test_csv(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(
-        b"\xef\xbb\xbfid,text,n\r\n1,\"two\nlines, \"\"quoted\"\"\",5\r\n2,short\r\n3,plain,x\r\n4,\xff,1\r\n5,last,\r\n"
+        b'\xef\xbb\xbfid,text,n\r\n1,"two\nlines, ""quoted""",5\r\n2,short\r\n3,plain,x\r\n4,\xff,1\r\n5,last,\r\n'
     )
     rows, lost = rows_and_lost(Source(name="t", format="csv", paths=(str(path),), columns={"n": "int64"}))
-    assert [(row["source_id"], row["text"], row["n"]) for row in rows] == [("1", 'two\nlines, "quoted"', 5), ("5", "last", None)]
+    assert [(row["source_id"], row["text"], row["n"]) for row in rows] == [
+        ("1", 'two\nlines, "quoted"', 5),
+        ("5", "last", None),
+    ]
     assert [(fault.location, fault.error) for fault in lost] == [
         (f"{path}:4", "bad_csv"),
         (f"{path}:5", "bad_type"),

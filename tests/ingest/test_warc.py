@@ -27,7 +27,9 @@ def source(path: Path, **settings: Any) -> Source:
     return Source(name="w", format="warc", paths=(str(path),), **settings)
 
 
-def read_all(path: Path, unit_bytes: int = 64 << 20, **settings: Any) -> tuple[list[dict[str, Any]], list[Lost], Counter[str]]:
+def read_all(
+    path: Path, unit_bytes: int = 64 << 20, **settings: Any
+) -> tuple[list[dict[str, Any]], list[Lost], Counter[str]]:
     """Every row, what was lost, and the drops by rule."""
     rows: list[dict[str, Any]] = []
     lost: list[Lost] = []
@@ -42,7 +44,9 @@ def read_all(path: Path, unit_bytes: int = 64 << 20, **settings: Any) -> tuple[l
     return rows, lost, rules
 
 
-def record(body: bytes, kind: str = "response", *, head: bytes | None = None, extra: str = "", number: int = 0) -> bytes:
+def record(
+    body: bytes, kind: str = "response", *, head: bytes | None = None, extra: str = "", number: int = 0
+) -> bytes:
     block = body if head is None else head + b"\r\n\r\n" + body
     fields = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{number:032x}>\r\n"
@@ -52,7 +56,9 @@ def record(body: bytes, kind: str = "response", *, head: bytes | None = None, ex
     return fields.encode() + block + b"\r\n\r\n"
 
 
-def response(body: bytes = HTML, headers: str = "Content-Type: text/html", status: str = "200 OK", **more: Any) -> bytes:
+def response(
+    body: bytes = HTML, headers: str = "Content-Type: text/html", status: str = "200 OK", **more: Any
+) -> bytes:
     return record(body, head=f"HTTP/1.1 {status}\r\n{headers}".encode(), **more)
 
 
@@ -114,7 +120,10 @@ def test_zst_and_gz_hold_the_same_rows(shared: Path) -> None:
 
 def test_every_charset_is_decoded(shared: Path) -> None:
     """20 languages and charsets, each declared by header, by meta, not at all, and wrongly by the header."""
-    gold = {row["url"]: row for row in map(json.loads, (shared / "warc/derived/charset_gold.jsonl").read_text().splitlines())}
+    gold = {
+        row["url"]: row
+        for row in map(json.loads, (shared / "warc/derived/charset_gold.jsonl").read_text().splitlines())
+    }
     right: Counter[str] = Counter()
     for row in read_all(shared / "warc/derived/charset.warc.gz")[0]:
         expected = gold[row["url"]]
@@ -213,7 +222,9 @@ def test_bodies_stored_decoded_are_taken_as_they_are(tmp_path: Path, header: str
 
 @pytest.mark.parametrize("header", [header for header in ENCODED if "zstd" not in header])
 def test_bodies_cut_off_are_lost(tmp_path: Path, header: str) -> None:
-    path = write(tmp_path / "a.warc.gz", response(ENCODED[header][:-9], f"Content-Type: text/html\r\n{header}"), response())
+    path = write(
+        tmp_path / "a.warc.gz", response(ENCODED[header][:-9], f"Content-Type: text/html\r\n{header}"), response()
+    )
     rows, lost, _ = read_all(path)
     assert len(rows) == 1
     assert [fault.error for fault in lost] == ["encoding"]
@@ -278,7 +289,10 @@ def test_every_flipped_bit_leaves_the_other_records(tmp_path: Path) -> None:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=300), st.sampled_from([b"", b"WARC/1.0\r\n", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"http://a 1.1.1.1 2020"]))
+@given(
+    st.binary(max_size=300),
+    st.sampled_from([b"", b"WARC/1.0\r\n", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"http://a 1.1.1.1 2020"]),
+)
 def test_any_bytes_are_read(tmp_path: Path, data: bytes, start: bytes) -> None:
     path = tmp_path / "a.warc.gz"
     path.write_bytes(start + data)
