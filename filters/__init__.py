@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from filters.compiled import compile
     from filters.language import Language, identify
     from filters.quality import Quality, explain, judge
-    from filters.redact import Redact, redact
+    from filters.redaction import Redact, redact
     from filters.signals import measure
     from filters.url import Url
 
@@ -27,14 +27,14 @@ __all__ = ["Language", "Quality", "Redact", "Url", "compile", "explain", "identi
 _HOMES = {
     "Language": "filters.language",
     "Quality": "filters.quality",
-    "Redact": "filters.redact",
+    "Redact": "filters.redaction",
     "Url": "filters.url",
     "compile": "filters.compiled",
     "explain": "filters.quality",
     "identify": "filters.language",
     "judge": "filters.quality",
     "measure": "filters.signals",
-    "redact": "filters.redact",
+    "redact": "filters.redaction",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import text
-from filters import language, redact, url
+from filters import language, redaction, url
 from filters.signals import measure
 
 
@@ -13,4 +13,4 @@ def compile() -> None:
     measure(["Two lines, of some words.\nTwo lines, of some words. \u4e2d\u6587 [1]", ""])
     language.compile()
     url.compile()
-    redact.compile()
+    redaction.compile()

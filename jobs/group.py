@@ -91,8 +91,10 @@ class GroupRun:
             return DocumentTask(shards=len(inputs), inputs=inputs, **common)
         work = join(self.out, self.group.folder, WORK)
         self.progress.say(f"{self.group.steps[0].name}  comparing documents of {len(inputs)} shards")
+        started = time.monotonic()
         verdicts = self.group.steps[0].step.decide(inputs, self.engine.shuffle(), work)
-        return ApplyTask(shards=len(inputs), inputs=inputs, verdicts=verdicts, **common)
+        seconds = time.monotonic() - started
+        return ApplyTask(shards=len(inputs), inputs=inputs, verdicts=verdicts, decide_seconds=seconds, **common)
 
     def _each(self, task: ShardWork) -> None:
         finished = {n for n in range(task.shards) if self._is_there(task, n)}

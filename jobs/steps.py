@@ -31,7 +31,7 @@ class StepKind:
 
 
 STEPS: dict[str, StepKind] = {
-    "extract": StepKind(target="ingest:Extract", scope="document", summary="HTML to text, with title, date and rights"),
+    "extract": StepKind(target="ingest:Extract", scope="document", summary="HTML to text, with its title and date"),
     "url": StepKind(target="filters:Url", scope="document", summary="hosts, addresses and words that are not wanted"),
     "language": StepKind(target="filters:Language", scope="document", summary="which language, and how surely"),
     "quality": StepKind(target="filters:Quality", scope="document", summary="signals of the text, and rules on them"),

@@ -15,5 +15,5 @@ def shared() -> Path:
     """The folder of real test data beside the project; tests that need it say so where it is absent."""
     folder = Path(os.environ.get("GRISTMILL_SHARED", ROOT.parent / "shared")) / "data"
     if not folder.is_dir():
-        pytest.skip(f"real test data is not at {folder}: put the shared folder beside the project or set GRISTMILL_SHARED")
+        pytest.skip(f"no real test data at {folder}: put the shared folder beside the project or set GRISTMILL_SHARED")
     return folder

@@ -166,14 +166,13 @@ def _session(workers: int, memory_bytes: int) -> SparkSession:
         raise UserError("engine 'spark': pyspark is not installed; pip install 'gristmill[spark]'") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit sets it, and has the master
+    if not submitted:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     heap = (memory_bytes * workers + DRIVER_OVERHEAD) >> 20
     builder = SparkSession.builder.appName("gristmill")
-    if "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", "") and "MASTER" not in os.environ:
-        builder = builder.master(f"local[{workers}]")
     settings = {
         "spark.driver.memory": f"{heap}m",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -183,6 +182,9 @@ def _session(workers: int, memory_bytes: int) -> SparkSession:
         "spark.log.level": "ERROR",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file://{LOGGING}",
     }
+    if not submitted:
+        builder = builder.master(f"local[{workers}]")
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from filters.redact import redact
+from filters.redaction import redact
 
 NO_ADDRESS = re.compile(r"\.uucp\b|git@", re.IGNORECASE)
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.redact import SIGNALS, Redact, redact
+from filters.redaction import SIGNALS, Redact, redact
 from shards.step import Step
 
 

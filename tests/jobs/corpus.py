@@ -12,14 +12,50 @@ from jobs.recipe import Recipe
 from jobs.running import Result, run
 from shards.store import read_json
 
-WORDS = (
-    "mill grain stone water wheel flour river sack miller bread oven field harvest wind sail gear shaft hopper dust "
-    "morning village road cart horse market coin ledger weight measure rye barley oat wheat season rain sluice dam pond"
-).split()
+WORDS = [
+    "mill",
+    "grain",
+    "stone",
+    "water",
+    "wheel",
+    "flour",
+    "river",
+    "sack",
+    "miller",
+    "bread",
+    "oven",
+    "field",
+    "harvest",
+    "wind",
+    "sail",
+    "gear",
+    "shaft",
+    "hopper",
+    "dust",
+    "morning",
+    "village",
+    "road",
+    "cart",
+    "horse",
+    "market",
+    "coin",
+    "ledger",
+    "weight",
+    "measure",
+    "rye",
+    "barley",
+    "oat",
+    "wheat",
+    "season",
+    "rain",
+    "sluice",
+    "dam",
+    "pond",
+]
 
 
 def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
-    """`count` rows of 40 to 120 words; every seventh repeats an earlier text, every ninth differs from one by a word."""
+    """`count` rows of 40 to 120 words; every seventh repeats an earlier text, every ninth is one word off an earlier."""
     chance = random.Random(seed)
     made: list[dict[str, Any]] = []
     for number in range(count):
