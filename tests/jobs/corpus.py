@@ -55,7 +55,7 @@ WORDS = [
 
 
 def rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
-    """`count` rows of 40 to 120 words; every seventh repeats an earlier text, every ninth is one word off an earlier."""
+    """`count` rows of 40 to 120 words; every seventh repeats an earlier text, each ninth is one word off an earlier."""
     chance = random.Random(seed)
     made: list[dict[str, Any]] = []
     for number in range(count):
