@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jobs import plan as planning
-from jobs.engines.duckdb_shuffle import PhaseError
 from jobs.engines.isolate import Task
+from jobs.engines.phases import PhaseError
 from jobs.errors import UserError
+from jobs.fingerprint import versions
 from jobs.group import COUNTED, GroupFailed, GroupRun
 from jobs.lock import locked
 from jobs.plan import INPUTS, GroupPlan, Plan
@@ -154,7 +155,7 @@ def _write_run(plan: Plan, result: Result, engine: Engine, started: datetime.dat
             "command": shlex.join(["gristmill", *sys.argv[1:]]), "started": started.isoformat(timespec="seconds"),
             "finished": finished.isoformat(timespec="seconds"),
             "seconds": round((finished - started).total_seconds(), 1),
-            "versions": planning.versions(COUNTED), "steps": result.steps,
+            "versions": versions(COUNTED), "steps": result.steps,
         },
     )  # fmt: skip
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from jobs.engines.duckdb_shuffle import DONE, Each, MapTask
 from jobs.engines.isolate import Task, run_isolated, warm
+from jobs.engines.phases import DONE, Each, map_phase
 from jobs.errors import UserError
 from shards.schema import conform
 from shards.step import Kernel, ShardTask
@@ -99,10 +99,7 @@ class SparkShuffle:
         self.each = each
 
     def map(self, task: ShardTask, shards: Sequence[str], out: str) -> str:
-        if not exists(join(out, DONE)):
-            phase = MapTask(task, tuple(shards), out)
-            phase.finish(self.each(phase, [n for n in range(len(shards)) if not exists(phase.part(n))]))
-        return out
+        return map_phase(self.each, task, shards, out)
 
     def query(self, sql: str, out: str, **named: str) -> str:
         if not exists(join(out, DONE)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs import recipe as recipes
 from jobs.errors import UserError
-from jobs.plan import flatten, step_settings
+from jobs.fingerprint import flatten, step_settings
 from jobs.recipe import StepEntry
 from jobs.report.database import Output
 from jobs.steps import STEPS
