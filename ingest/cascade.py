@@ -47,6 +47,7 @@ class _Parts:
     xml: Any
     xpaths: Any
     etree: Any
+    count: Any
     options: dict[str, Any]
 
 
@@ -61,6 +62,7 @@ def _parts() -> _Parts | None:
         import_module(f"trafilatura.{name}")
     # Some of these modules share their name with a function that the package exports.
     modules = {name: sys.modules[f"trafilatura.{name}"] for name in names}
+    etree = import_module("lxml.etree")
     extractor = modules["settings"].Extractor
     return _Parts(
         core=modules["core"],
@@ -70,7 +72,8 @@ def _parts() -> _Parts | None:
         cleaning=modules["htmlprocessing"],
         xml=modules["xml"],
         xpaths=modules["xpaths"],
-        etree=import_module("lxml.etree"),
+        etree=etree,
+        count=etree.XPath("count(.//*[not(self::done)])"),
         options={
             favor: extractor(comments=False, precision=favor == "precision", recall=favor == "recall")
             for favor in ("precision", "balanced", "recall")
@@ -130,12 +133,19 @@ class _Page:
         return self.parts.cleaning.convert_tags(cleaned, self.options, None)
 
     def _main_pass(self) -> tuple[Any, str]:
-        body, text, _ = self.parts.main._extract(self._prepared(), self.options)
-        if len(body) == 0 or len(text) < RESCUE_BELOW:
-            # Its recovery of stray text needs the untouched tree: from the start again, for the few that come here.
-            body, text = self.parts.main.extract_content(self._prepared(), self.options)
-            return body, str(text)
-        return self._finished(body), str(text)
+        main = self.parts.main
+        prepared = self._prepared()
+        size = self.parts.count(prepared)
+        body, text, tags = main._extract(prepared, self.options)
+        if len(body) > 0 and len(text) >= RESCUE_BELOW:
+            return self._finished(body), str(text)
+        if len(body) == 0 and self.parts.count(prepared) == size:
+            # No frame was found, so the tree is as it was: its recovery of stray text may use it.
+            body = self._finished(main.recover_wild_text(prepared, body, self.options, tags))
+            return body, " ".join(body.itertext()).strip()
+        # The recovery needs an untouched tree: from the start again, for the few that come here.
+        body, text = main.extract_content(self._prepared(), self.options)
+        return body, str(text)
 
     def _finished(self, body: Any) -> Any:
         """The main pass's own closing steps: long repeats, used-up elements, wrappers, blank line ends."""

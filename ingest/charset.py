@@ -3,7 +3,8 @@
 Order for pages: byte-order mark; UTF-8 where the bytes are valid UTF-8 with at least one multi-byte character (a
 declaration cannot outweigh that: text in another charset passes for UTF-8 with a probability that halves with each
 such character), or nearly so; the HTTP header's charset if the bytes decode by it; the `meta` declaration likewise;
-detection (resiliparse); windows-1252. Labels are read as the WHATWG encoding standard reads them (latin1 is windows-1252).
+detection (resiliparse); windows-1252. Labels are read as the WHATWG encoding standard reads them (latin1 is
+windows-1252).
 """
 
 from __future__ import annotations
