@@ -42,6 +42,29 @@ def _is_space(byte):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _space_bytes(data, at, end):  # type: ignore[no-untyped-def]
+    """Bytes of the white space at `at`, 0 where none stands: ASCII's, and Unicode's, which fastText takes for letters.
+
+    Generators of documentation join words by U+00A0, and a page of such words looks French to the model.
+    """
+    if at >= end:
+        return 0
+    byte = data[at]
+    if byte < 0x80:
+        return 1 if _is_space(byte) else 0
+    if byte == 0xC2:
+        return 2 if at + 1 < end and (data[at + 1] == 0xA0 or data[at + 1] == 0x85) else 0
+    if at + 2 >= end:
+        return 0
+    second, third = data[at + 1], data[at + 2]
+    if byte == 0xE2 and second == 0x80:  # U+2000 to U+200A, U+2028, U+2029, U+202F
+        return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+    if byte == 0xE3 and second == 0x80 and third == 0x80:  # U+3000
+        return 3
+    return 3 if byte == 0xE2 and second == 0x81 and third == 0x9F else 0  # U+205F
+
+
+@numba.njit(cache=True, nogil=True)
 def _word_row(data, start, end, slots, word_bytes, word_offsets):  # type: ignore[no-untyped-def]
     value = _OFFSET
     for i in range(start, end):
@@ -103,10 +126,12 @@ def _add_words(data, start, end, model, hidden):  # type: ignore[no-untyped-def]
     found = 0
     at = start
     while at < end:
-        while at < end and _is_space(data[at]):
-            at += 1
+        space = _space_bytes(data, at, end)
+        while space > 0:
+            at += space
+            space = _space_bytes(data, at, end)
         first = at
-        while at < end and not _is_space(data[at]):
+        while at < end and (data[at] > 0x20 and data[at] < 0xC2 or _space_bytes(data, at, end) == 0):
             at += 1
         if at == first:
             break

@@ -74,7 +74,7 @@ def test_a_label_is_language_and_script(text: str, label: str) -> None:
 @pytest.mark.parametrize("text", [ENGLISH, RUSSIAN, FRENCH])
 def test_white_space_of_any_kind_changes_nothing(text: str) -> None:
     plain = identify([text]).to_pylist()
-    for space in ("\n", "\r\n", "\t", "  "):
+    for space in ("\n", "\r\n", "\t", "  ", "\u00a0", "\u2009", "\u202f", "\u3000"):
         assert identify([text.replace(" ", space)]).to_pylist() == plain
         assert identify([text + space]).to_pylist() == plain
 
