@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 from ingest.dates import as_date
@@ -86,7 +88,7 @@ def read_metadata(tree: Any, url: str | None = None, *, captured: datetime | Non
     seen = _collect(tree)
     return Metadata(
         title=_title(seen),
-        date=_date(seen, url, captured),
+        date=_date(seen, tree, url, captured),
         url=_url(seen),
         language=_language(tree, seen),
         rights=seen.licence or _first(seen.meta, RIGHTS_KEYS),
@@ -166,10 +168,10 @@ def _headline(scripts: list[str]) -> str | None:
     return None
 
 
-def _date(seen: _Seen, url: str | None, captured: datetime | None) -> datetime | None:
+def _date(seen: _Seen, tree: Any, url: str | None, captured: datetime | None) -> datetime | None:
     latest = captured or datetime.max.replace(tzinfo=UTC)
     latest = latest + timedelta(days=1) if captured else latest
-    for text in _date_texts(seen, url):
+    for text in chain(_date_texts(seen, url), _dated_elements(tree)):
         date = page_date(text)
         if date is not None and EARLIEST <= date <= latest:
             return date
@@ -195,6 +197,25 @@ def _date_texts(seen: _Seen, url: str | None) -> Iterator[str]:
     for key in LATER_DATE_KEYS:
         if key in seen.meta:
             yield seen.meta[key]
+
+
+def _dated_elements(tree: Any) -> Iterator[str]:
+    """The text of elements whose class speaks of a date; looked for only where nothing states one."""
+    for element in islice(_dated()(tree), 20):
+        text = _words(element.text_content()[:400])
+        if len(text) <= 80:
+            yield text
+
+
+@cache
+def _dated() -> Any:
+    from lxml.etree import XPath
+
+    words = ("date", "datum", "publi", "time", "meta")
+    tests = " or ".join(f"contains(@class, '{word}')" for word in words)
+    return XPath(
+        f".//*[self::span or self::p or self::div or self::td or self::li or self::small or self::abbr][{tests}]"
+    )
 
 
 def page_date(text: str) -> datetime | None:

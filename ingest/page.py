@@ -10,7 +10,7 @@ from ingest.engine_kinds import Engine, Favor
 from ingest.engines import main_text, parse, quiet
 from ingest.normalise import normalise_text
 
-FAVOR: Favor = "balanced"
+FAVOR: Favor = "precision"
 
 
 @dataclass(frozen=True, kw_only=True)
