@@ -58,7 +58,7 @@ def _space_bytes(data, at, end):  # type: ignore[no-untyped-def]
         return 0
     second, third = data[at + 1], data[at + 2]
     if byte == 0xE2 and second == 0x80:  # U+2000 to U+200A, U+2028, U+2029, U+202F
-        return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+        return 3 if 0x80 <= third <= 0x8A or 0xA8 <= third <= 0xA9 or third == 0xAF else 0
     if byte == 0xE3 and second == 0x80 and third == 0x80:  # U+3000
         return 3
     return 3 if byte == 0xE2 and second == 0x81 and third == 0x9F else 0  # U+205F
@@ -131,7 +131,7 @@ def _add_words(data, start, end, model, hidden):  # type: ignore[no-untyped-def]
             at += space
             space = _space_bytes(data, at, end)
         first = at
-        while at < end and (data[at] > 0x20 and data[at] < 0xC2 or _space_bytes(data, at, end) == 0):
+        while at < end and (0x20 < data[at] < 0xC2 or _space_bytes(data, at, end) == 0):
             at += 1
         if at == first:
             break
