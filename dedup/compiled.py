@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dedup.contamination import ContaminationIndex
+from dedup.greedy import EDGE, Greedy
 from dedup.near import near_duplicates
 from dedup.order import ties
 from dedup.tasks import Verify
@@ -25,3 +26,6 @@ def compile() -> None:
     ContaminationIndex(items).check([" ".join(words), "Two words: 1", "f(x) = 12", ""])
     table = pa.table({"a": [0, 0], "b": [-1, 1], "shingles": pa.array([b"\0" * 8] * 2, pa.binary())})
     list(Verify(at_least=0.5)(iter(table.to_batches())))
+    # Arrow's buffers are read-only, which is another type to the compiler than the arrays of the plain form.
+    edge = {name: pa.array([0], pa.float64() if name == "similarity" else pa.int64()) for name in EDGE}
+    list(Greedy()(iter(pa.table(edge).to_batches())))
