@@ -26,6 +26,7 @@ BOMS = (
 )
 FALLBACK = "cp1252"
 HANGUL_SHARE = 0.85
+MIN_HANGUL = 6
 
 
 def decode_page(data: bytes, header: str | None = None) -> str:
@@ -128,7 +129,8 @@ def _detected(data: bytes) -> str | None:
         return "cp949"
     label = detect_encoding(data)
     name = codec_name(label) if label else None
-    return None if name == "utf-8" else name
+    # They differ in eight places: Ukrainian letters in one, box lines in the other.
+    return None if name == "utf-8" else "koi8-u" if name == "koi8-r" else name
 
 
 def _is_korean(data: bytes) -> bool:
@@ -137,7 +139,7 @@ def _is_korean(data: bytes) -> bool:
     wide = [letter for letter in text if letter > "\u3100"]
     hangul = sum("\uac00" <= letter <= "\ud7a3" for letter in wide)
     broken = text.count("\ufffd")
-    return hangul >= HANGUL_SHARE * len(wide) and hangul > 50 * broken
+    return hangul >= max(HANGUL_SHARE * len(wide), MIN_HANGUL) and hangul > 50 * broken
 
 
 def _nearly_utf8(data: bytes) -> str | None:

@@ -312,3 +312,21 @@ def test_damage_anywhere_never_raises(tmp_path: Path, places: list[int], junk: b
     cut = read_all(path, unit_bytes)
     assert len(whole[0]) >= 12 - 2 * len(places)
     assert sorted(row["id"] for row in whole[0]) == sorted(row["id"] for row in cut[0])
+
+
+def test_zst_with_a_shared_dictionary(tmp_path: Path) -> None:
+    from fastwarc.stream_io import ZstdWriter, zstd_train_dictionary_from_samples
+
+    samples = [response(HTML * 3, number=i) for i in range(300)]
+    path = tmp_path / "a.warc.zst"
+    with path.open("wb") as file:
+        writer = ZstdWriter(file, dictionary=bytes(zstd_train_dictionary_from_samples(samples, 4096)))
+        for sample in samples[:5]:
+            writer.write(sample)
+            writer.finish()
+        writer.flush()
+    assert path.read_bytes().startswith(b"\x5d\x2a\x4d\x18")
+    for unit_bytes in (1 << 20, 200):
+        rows, lost, _ = read_all(path, unit_bytes)
+        assert [row["url"][-1] for row in rows] == ["0", "1", "2", "3", "4"]
+        assert not lost
