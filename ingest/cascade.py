@@ -34,6 +34,7 @@ RETRY_GAIN = 2.0  # its ESCALATION_JUSTEXT_RATIO
 
 # A prune can only match where its attribute value stands in the page's source; most pages hold none of them.
 RAW_PRUNE = (b"mvp-post-add-", b"infinite", b"elementor-share-buttons")
+LISTS = ("ul", "ol", "dl")
 CONTAINERS = ("article", "div", "main", "section", "td", "frameset")
 COMMENTS = (b"omment", b"comol", b"disqus_thread")
 
@@ -175,12 +176,16 @@ class _Page:
 
 
 def _framed(tree: Any) -> Any:
-    """A page that has no container at all is one article: else lists that stand in its body are dropped (#233)."""
+    """A page with a list in its body and no container at all is one article: else the list is dropped (#233)."""
     body = tree.find("body")
-    if body is None or next(body.iter(*CONTAINERS), None) is not None:
+    if body is None or next(body.iterchildren(*LISTS), None) is None or next(body.iter(*CONTAINERS), None) is not None:
         return tree
     article = body.makeelement("article")
-    article.text, body.text = body.text, None
-    article.extend(list(body))
+    inside = list(body)
+    if inside[0].tag == "h1":
+        del inside[0]  # the page's title, which has a column of its own
+    else:
+        article.text, body.text = body.text, None
+    article.extend(inside)
     body.append(article)
     return tree
