@@ -181,7 +181,7 @@ class GroupRun:
         remove(join(folder, WORK))
         remove(join(folder, UNITS))
         write_json(join(folder, "manifest.json"), {**written, **told})
-        self.progress.end(f"tokens  {told['tokens']} tokens of {told['documents']} documents")
+        self.progress.end(f"{'tokens':<16} {told['tokens']:>9} in {told['documents']} documents")
 
     def _label(self) -> str:
         return step_label(self.group)

@@ -10,6 +10,7 @@ import dedup
 import filters
 import text
 import train
+from ingest.gates import page_cost
 
 __all__ = ["datatrove", "duckdb", "pyarrow"]
 
@@ -18,3 +19,4 @@ logger.disable("datatrove")  # its progress lines are not ours, and would print 
 # Here, before any worker is forked: kernels are read from the cache once a run, and never compiled twice at a time.
 for room in (text, filters, dedup, train):
     room.compile()
+page_cost(b"<p>")

@@ -65,9 +65,10 @@ def closing(result: Result, page: str | None) -> str:
 
 
 def _dropper(result: Result) -> str:
-    """The step that dropped most."""
+    """The step that dropped most documents; `read` drops records that are none."""
     dropped: dict[str, int] = {
         step["step"]: read_json(join(result.output, step["folder"], "manifest.json"))["rows"]["dropped"]
         for step in result.steps
+        if step["kind"] != "read"
     }
     return max(dropped, key=dropped.__getitem__)
