@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from jobs.plan import GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
-from shards.manifest import ConservationError, Tally, manifest, total
-from shards.store import filesystem, join, names, read_json, remove, sweep, tables, write_json
+from shards.manifest import ConservationError, Tally, manifest, read_manifest, total
+from shards.store import filesystem, join, names, read_json, remove, sizes, sweep, tables, write_json
 
 if TYPE_CHECKING:
     from jobs.running import Engine
@@ -71,11 +71,13 @@ class GroupRun:
 
     def _prepare(self) -> None:
         """Clear what other settings left; keep what an interrupted run of these settings finished."""
-        mark = join(self.out, self.group.folder, UNITS, "group.json")
-        if read_json(mark) != {"fingerprint": self.group.fingerprint}:
+        mark = {"fingerprint": self.group.fingerprint}
+        marks = [join(self.out, step.folder, UNITS, "group.json") for step in self.group.steps]
+        if any(read_json(url) != mark for url in marks):
             for step in self.group.steps:
                 remove(join(self.out, step.folder))
-            write_json(mark, {"fingerprint": self.group.fingerprint})
+            for url in marks:
+                write_json(url, mark)
         for step in self.group.steps:
             remove(join(self.out, step.folder, "manifest.json"))
             sweep(join(self.out, step.folder))
@@ -136,7 +138,8 @@ class GroupRun:
                 inputs=inputs, tally=tallies[step.name],
             )  # fmt: skip
             write_json(join(self.out, step.folder, "manifest.json"), account)
-        remove(join(self.out, self.group.folder, UNITS))
+        for step in self.group.steps:
+            remove(join(self.out, step.folder, UNITS))
         self.progress.end(summary(self.group, tallies, time.monotonic() - started))
 
     def _check_flow(self, tallies: dict[str, Tally]) -> None:
@@ -154,7 +157,7 @@ class GroupRun:
     def _before(self) -> dict[str, Any] | None:
         """The manifest of what this group reads; None for the first group."""
         previous = [group for group in self.plan.groups if group.number < self.group.number]
-        return read_json(join(self.out, previous[-1].folder, "manifest.json")) if previous else None
+        return read_manifest(join(self.out, previous[-1].folder)) if previous else None
 
     def _inputs(self) -> list[dict[str, Any]]:
         before = self._before()
@@ -174,6 +177,8 @@ class GroupRun:
         tally = Tally(seconds=time.monotonic() - started, digests={"data": int(told["ordered_digest"], 16)})
         tally.rows.update({"in": rows, "kept": told["documents"]})
         tally.bytes.update({"in": size, "kept": size, "out": size})
+        documents = sizes(join(folder, "documents"))
+        tally.files += [{"name": f"documents/{name}", "bytes": size} for name, size in documents.items()]
         written = manifest(
             step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
             inputs=self._inputs(), tally=tally,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from jobs.fingerprint import fingerprint, flatten, plain, source_settings, step_code, step_settings, versions
 from jobs.recipe import Recipe, StepEntry
 from jobs.steps import STEPS
+from shards.manifest import FORMAT
 from shards.schema import DOCUMENT
 from shards.store import join, read_json, sizes
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ingest import InputFile, Unit
 
 Scope = Literal["ingest", "document", "corpus", "tokens"]
+SIDES = {"dropped", "signals", "quarantine"}
 SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES = 16, 1 << 20
 INPUTS = ".gristmill/inputs.json"
 COPIES = pa.schema([("copies", pa.int32()), ("first_seen", pa.timestamp("us", tz="UTC"))])
@@ -135,7 +137,6 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
     settings: dict[str, Any] = {
         "sources": [source_settings(source) for source in recipe.sources],
         "shard_bytes": recipe.shard_bytes,
-        "keep_dropped": recipe.keep_dropped,
     }
     inputs = [[[file.path, file.bytes, file.digest] for file in files] for files in listed]
     code = {"version": 1, "libraries": versions(("fastwarc", "resiliparse", "pyarrow", "ftfy"))}
@@ -147,7 +148,8 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
     for number, entry in enumerate(entries, 1):
         settings, code = step_settings(entry), step_code(entry.step)
         schema = merge(schema, COPIES if STEPS[entry.kind].scope == "corpus" else entry.step.adds)
-        upstream = fingerprint(entry.kind, code, settings, recipe.seed, limit, upstream)
+        share = None if entry.kind == "extract" else recipe.keep_dropped  # what extract drops has no text to keep
+        upstream = fingerprint(entry.kind, code, settings, recipe.seed, limit, share, upstream)
         yield StepPlan(
             name=entry.name, kind=entry.kind, folder=f"{number:02d}-{entry.name}", step=entry.step,
             domains=entry.domains, settings=settings, code=code, fingerprint=upstream, schema=schema,
@@ -183,14 +185,23 @@ def _reason(output: str, group: GroupPlan) -> str:
     """Why a group is to do, in words; empty when all its manifests are there and tell of exactly this work."""
     for step in group.steps:
         found = read_json(join(output, step.folder, "manifest.json"))
-        if found is None:
+        if found is None or found.get("format") != FORMAT:
             return "not done yet"
         if found["fingerprint"] != step.fingerprint:
             return difference(found, step)
-    present = sizes(join(output, group.folder, "data"))
-    if present and present != {shard["name"].rsplit("/", 1)[-1]: shard["bytes"] for shard in found["shards"]}:
-        return "its data files are not those that were written"
+        if not _files_are_there(join(output, step.folder), found):
+            return "its files are not those that were written"
     return ""
+
+
+def _files_are_there(folder: str, account: Mapping[str, Any]) -> bool:
+    """Whether a finished step's files are those of its manifest, by name and size. Data may be gone (keep: last)."""
+    wanted = {file["name"]: file["bytes"] for file in account["files"]}
+    data = {f"data/{shard['name'].rsplit('/', 1)[-1]}": shard["bytes"] for shard in account["shards"]}
+    kinds = {name.split("/")[0] for name in wanted} | SIDES
+    present = {f"{kind}/{name}": size for kind in kinds for name, size in sizes(join(folder, kind)).items()}
+    held = {f"data/{name}": size for name, size in sizes(join(folder, "data")).items()}
+    return present == wanted and (not held or held == data)
 
 
 def difference(found: Mapping[str, Any], step: StepPlan) -> str:

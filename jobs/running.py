@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -20,9 +21,10 @@ from jobs.lock import locked
 from jobs.plan import INPUTS, GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.recipe import Recipe
-from shards.manifest import FORMAT
+from jobs.task import UNITS
+from shards.manifest import FORMAT, read_manifest
 from shards.step import Shuffle
-from shards.store import filesystem, join, names, read_json, remove, write_json
+from shards.store import filesystem, join, read_json, remove, write_json
 
 DONE, FAILED, PARTIAL = 0, 1, 3
 
@@ -136,7 +138,7 @@ def _run_groups(plan: Plan, engine: Engine, progress: Progress, started: datetim
 
 
 def _told(plan: Plan, group: GroupPlan, step: planning.StepPlan) -> dict[str, Any]:
-    account = read_json(join(plan.recipe.output, step.folder, "manifest.json"))
+    account = read_manifest(join(plan.recipe.output, step.folder))
     return {
         "step": step.name, "kind": step.kind, "folder": step.folder, "group": group.number,
         "data": step is group.steps[-1] and group.scope != "tokens", "fingerprint": step.fingerprint,
@@ -167,14 +169,23 @@ def _remember_inputs(plan: Plan) -> None:
 
 
 def _remove_strangers(plan: Plan) -> None:
-    """Remove folders of steps that the recipe has no more: nothing stale may be taken for a result."""
+    """Remove folders of steps that the recipe has no more: nothing stale may be taken for a result.
+
+    Only folders that a run made, as their manifest or their record of an unfinished group tells: never a user's own.
+    """
     files, path = filesystem(plan.recipe.output)
     wanted = {step.folder for group in plan.groups for step in group.steps}
     found = files.ls(path, detail=False) if files.exists(path) else []
     for name in (entry.rstrip("/").rsplit("/", 1)[-1] for entry in found):
-        is_ours = name[:2].isdigit() and name[2:3] == "-" and files.isdir(join(path, name))
-        if is_ours and name not in wanted and names(join(plan.recipe.output, name)):
-            remove(join(plan.recipe.output, name))
+        folder = join(plan.recipe.output, name)
+        if re.fullmatch(r"[0-9]{2}-.+", name) and name not in wanted and is_ours(folder):
+            remove(folder)
+
+
+def is_ours(folder: str) -> bool:
+    """Whether a run made this step folder."""
+    account = read_json(join(folder, "manifest.json")) or {}
+    return account.get("format") == FORMAT or "fingerprint" in (read_json(join(folder, UNITS, "group.json")) or {})
 
 
 def _keep_last(plan: Plan) -> None:
@@ -188,7 +199,7 @@ def _keep_last(plan: Plan) -> None:
 
 def _judge(result: Result, recipe: Recipe, progress: Progress) -> Result:
     """Set the exit code by what was quarantined, and say how it ended."""
-    accounts = [read_json(join(recipe.output, step["folder"], "manifest.json")) for step in result.steps]
+    accounts = [read_manifest(join(recipe.output, step["folder"])) for step in result.steps]
     result.quarantined = sum(account["rows"]["quarantined"] for account in accounts)
     result.records = accounts[0]["rows"]["in"] if accounts else 0
     if result.failures:

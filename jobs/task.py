@@ -24,6 +24,8 @@ from shards.step import DROPS, Judged, Verdicts, empty
 from shards.store import filesystem, join, read_batches, read_json, tables, write_json
 
 UNITS = ".units"
+NOT_WARMED = ("read", "extract", "datatrove", "python")
+"""`extract` keeps a child process, which is no one's to share; a user's code may do anything, so it runs isolated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class ShardWork:
     def record(self, number: int) -> dict[str, Tally] | None:
         """The tallies of a finished shard by step; None when it is not finished for these settings."""
         found = read_json(self.note(f"{number:05d}.json"))
-        if found is None or found["fingerprint"] != self.fingerprint:
+        if found is None or found.get("fingerprint") != self.fingerprint:
             return None
         return {name: Tally.from_json(told) for name, told in found["steps"].items()}
 
@@ -96,7 +98,7 @@ class DocumentTask(ShardWork):
     def warm(self) -> None:
         """Call each step on no rows: it loads its models, lists and indexes, which the shards' processes then share."""
         for plan in self.steps:
-            if plan.step is not None:
+            if plan.kind not in NOT_WARMED:
                 plan.step(empty(plan.schema))
 
     def _batches(

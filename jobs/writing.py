@@ -92,17 +92,14 @@ class StepFiles:
         for kind, writer in self._writers.items():
             writer.close()
             self.tally.digests[kind] = writer.digest
-        if self._holds_data:
-            files, path = filesystem(self.path("data"))
-            written = self._writers["data"]
-            self.tally.shards.append(
-                {
-                    "name": self.part,
-                    "rows": written.rows,
-                    "bytes": int(files.size(path)),
-                    "digest": to_hex(written.digest),
-                }
-            )
+        for kind, writer in self._writers.items():
+            files, path = filesystem(self.path(kind))
+            size = int(files.size(path))
+            if kind == "data":
+                told = {"name": self.part, "rows": writer.rows, "bytes": size, "digest": to_hex(writer.digest)}
+                self.tally.shards.append(told)
+            else:
+                self.tally.files.append({"name": f"{kind}/{self.part}", "bytes": size})
         for kind in ("data", "dropped", "signals", "quarantine"):
             if kind not in self._writers:
                 remove(self.path(kind))

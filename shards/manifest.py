@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from shards.digest import MODULUS, to_hex
+from shards.store import join, read_json
 
 FORMAT = "gristmill-1"
 OUTCOMES = ("kept", "dropped", "quarantined")
@@ -31,6 +32,7 @@ class Tally:
 
     rows: in, kept, dropped, quarantined. bytes: the same, of the rows as they came in, and `out`, of the text kept.
     rules: dropped rows by their first failing rule. digests: of the rows of data, dropped and signals.
+    shards: name, rows, bytes, digest of each data file. files: name, bytes of those of dropped, signals, quarantine.
     histograms: {signal: {lower edge of a bucket: rows}}, see `buckets`. seconds and cpu_seconds are sums over shards.
     """
 
@@ -41,6 +43,7 @@ class Tally:
     digests: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, Counter[float]] = field(default_factory=dict)
     shards: list[dict[str, Any]] = field(default_factory=list)
+    files: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
@@ -64,6 +67,7 @@ class Tally:
         for signal, counted in other.histograms.items():
             self.histograms.setdefault(signal, Counter()).update(counted)
         self.shards += other.shards
+        self.files += other.files
         self.seconds += other.seconds
         self.cpu_seconds += other.cpu_seconds
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
@@ -83,6 +87,7 @@ class Tally:
             "digests": {kind: to_hex(value) for kind, value in sorted(self.digests.items())},
             "histograms": {name: sorted(counts.items()) for name, counts in sorted(self.histograms.items())},
             "shards": self.shards,
+            "files": self.files,
             "seconds": round(self.seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
             "peak_bytes": self.peak_bytes,
@@ -98,6 +103,7 @@ class Tally:
             digests={kind: int(value, 16) for kind, value in told["digests"].items()},
             histograms={name: Counter(dict(pairs)) for name, pairs in told["histograms"].items()},
             shards=list(told["shards"]),
+            files=list(told["files"]),
             seconds=told["seconds"],
             cpu_seconds=told["cpu_seconds"],
             peak_bytes=told["peak_bytes"],
@@ -122,6 +128,14 @@ def total(tallies: Iterable[Tally]) -> Tally:
     for tally in tallies:
         result.add(tally)
     return result
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """The manifest of a finished step. Raises FileNotFoundError, in one line, where it is missing or torn."""
+    found = read_json(join(folder, "manifest.json"))
+    if found is None:
+        raise FileNotFoundError(f"{folder}: its manifest.json is missing or torn; run the recipe again: it mends it")
+    return found
 
 
 def manifest(

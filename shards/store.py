@@ -33,7 +33,9 @@ def join(*parts: str) -> str:
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """The fsspec filesystem of a URL or path, and the path on it."""
+    """The fsspec filesystem of a URL or path, and the path on it. A path without protocol is taken as it is written."""
+    if "://" not in url:
+        return fsspec.filesystem("file"), os.path.abspath(url)
     found, path = fsspec.core.url_to_fs(url)
     return found, path
 
@@ -122,14 +124,15 @@ def write_json(url: str, value: Any) -> None:
     write_bytes(url, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n")
 
 
-def read_json(url: str) -> Any:
-    """The parsed file, or None where there is none."""
+def read_json(url: str) -> dict[str, Any] | None:
+    """The object of a JSON file; None where there is no file, or one that is torn or holds something else."""
     files, path = filesystem(url)
     try:
         with files.open(path, "rb") as source:
-            return json.loads(source.read())
-    except FileNotFoundError:
+            found = json.loads(source.read())
+    except (FileNotFoundError, ValueError):
         return None
+    return found if isinstance(found, dict) else None
 
 
 class ParquetWriter:

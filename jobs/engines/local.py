@@ -6,16 +6,20 @@ task: start-up costs milliseconds, memory returns to the system after each shard
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
 
 from jobs.engines.duckdb_shuffle import DuckdbShuffle
-from jobs.engines.isolate import Task, die_with_parent, run_isolated, warm
+from jobs.engines.isolate import Task, run_isolated, warm
+from jobs.errors import UserError
 
 PRELOAD = "jobs.engines.preload"
 
@@ -36,23 +40,24 @@ class LocalEngine:
         if not numbers:
             return {}
         failures: dict[int, str] = {}
+        _start_forkserver()
         told, telling = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_drive, args=(task, list(numbers), self.workers, telling))
-        process.start()
-        telling.close()
+        living, alive = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_drive, args=(task, list(numbers), self.workers, telling, living))
         try:
+            process.start()
+            telling.close()
+            living.close()
             while process.is_alive():
                 process.join(0.2)
                 _drain(told, failures)
                 tick()
-        except BaseException:
-            process.kill()
-            process.join()
-            raise
-        _drain(told, failures)
-        told.close()
+            _drain(told, failures)
+        finally:
+            alive.close()  # whatever still runs ends now: see _end_with_driver
+            told.close()
         if process.exitcode:
-            raise RuntimeError(f"the local executor ended with exit code {process.exitcode}")
+            raise UserError(f"{_ended(process.exitcode)}; run again: it resumes", exit_code=1)
         return failures
 
     def shuffle(self) -> DuckdbShuffle:
@@ -60,6 +65,25 @@ class LocalEngine:
 
     def close(self) -> None:
         """Nothing to stop: processes end with their tasks."""
+
+
+def _start_forkserver() -> None:
+    """Start the process that workers are forked from, deaf to Ctrl-C: the driver hears it, and ends the rest."""
+    if threading.current_thread() is not threading.main_thread():
+        forkserver.ensure_running()
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _ended(exit_code: int) -> str:
+    if exit_code < 0:
+        hint = "; was the memory used up? fewer workers, or a smaller memory_bytes" if exit_code == -9 else ""
+        return f"the process of the workers was ended by {signal.Signals(-exit_code).name}{hint}"
+    return f"the process of the workers ended with exit code {exit_code}"
 
 
 def _drain(told: Connection, failures: dict[int, str]) -> None:
@@ -88,11 +112,18 @@ class _Rank:
 _TELLING: Connection | None = None  # inherited by the forked workers; datatrove pickles its pipeline, not this
 
 
-def _drive(task: Task, numbers: list[int], workers: int, telling: Connection) -> None:
+def _end_with_driver(living: Connection) -> None:
+    """Wait for the driver to end, by whatever way, and end this process group at once: nobody goes on writing."""
+    with contextlib.suppress(EOFError, OSError):
+        living.recv_bytes()
+    os.killpg(0, signal.SIGKILL)
+
+
+def _drive(task: Task, numbers: list[int], workers: int, telling: Connection, living: Connection) -> None:
     global _TELLING  # noqa: PLW0603 - see above
     _TELLING = telling
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
+    os.setsid()  # a group of its own: datatrove's manager, the workers, and their children
+    threading.Thread(target=_end_with_driver, args=(living,), daemon=True).start()
     os.environ.setdefault("TQDM_DISABLE", "1")
     from datatrove.executor.local import LocalPipelineExecutor
 

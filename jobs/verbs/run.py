@@ -10,7 +10,8 @@ from jobs import report
 from jobs.errors import UserError
 from jobs.running import Result
 from jobs.running import run as run_recipe
-from shards.store import join, read_json
+from shards.manifest import read_manifest
+from shards.store import join
 
 
 def run(
@@ -52,7 +53,7 @@ def closing(result: Result, page: str | None) -> str:
     lines = []
     holding = [step for step in result.steps if step["data"]]
     if holding:
-        last = read_json(join(result.output, holding[-1]["folder"], "manifest.json"))
+        last = read_manifest(join(result.output, holding[-1]["folder"]))
         kept, share = last["rows"]["kept"], last["rows"]["kept"] / max(result.records, 1)
         lines.append(
             f"kept {kept:,} of {result.records:,} records ({share:.1%}), {last['bytes']['out'] / 1e6:,.1f} MB of text"
@@ -67,7 +68,7 @@ def closing(result: Result, page: str | None) -> str:
 def _dropper(result: Result) -> str:
     """The step that dropped most documents; `read` drops records that are none."""
     dropped: dict[str, int] = {
-        step["step"]: read_json(join(result.output, step["folder"], "manifest.json"))["rows"]["dropped"]
+        step["step"]: read_manifest(join(result.output, step["folder"]))["rows"]["dropped"]
         for step in result.steps
         if step["kind"] != "read"
     }

@@ -104,8 +104,11 @@ def test_the_same_code_writes_to_any_fsspec_url() -> None:
         writer.write(batch(0, 3))
     assert names(join(folder, "data")) == ["part.parquet"]
     assert sum(part.num_rows for part in read_batches(join(folder, "data", "part.parquet"))) == 3
-    write_json(join(folder, "a.json"), [1])
-    assert read_json(join(folder, "a.json")) == [1]
+    write_json(join(folder, "a.json"), {"a": 1})
+    assert read_json(join(folder, "a.json")) == {"a": 1}
+    for torn in (b"", b"{", b"[]", b"\xff"):
+        write_bytes(join(folder, "torn.json"), torn)
+        assert read_json(join(folder, "torn.json")) is None
     interrupted(join(folder, "half.bin"), b"half")
     assert not exists(join(folder, "half.bin"))
     remove(folder)
