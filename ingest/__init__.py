@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ingest.extraction import Extract as Extract
     from ingest.inputs import InputFile as InputFile
     from ingest.inputs import list_inputs as list_inputs
+    from ingest.inputs import stamp_of as stamp_of
     from ingest.page import Extracted as Extracted
     from ingest.page import extract as extract
     from ingest.reading import read as read
@@ -37,6 +38,7 @@ _HOMES = {
     "list_inputs": "ingest.inputs",
     "plan_units": "ingest.units",
     "read": "ingest.reading",
+    "stamp_of": "ingest.inputs",
 }
 
 __all__ = list(_HOMES)

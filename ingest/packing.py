@@ -15,8 +15,8 @@ MAX_CHUNK = 1 << 20  # of unpacked bytes at a time: bounds what one packed chunk
 
 
 def open_input(path: str) -> BinaryIO:
-    """Open for reading, seekable: a local path or any fsspec URL."""
-    if "://" not in path and "::" not in path:
+    """Open for reading, seekable: a local path, as it stands, or any fsspec URL."""
+    if "://" not in path:
         return open(path, "rb")
     import fsspec
 

@@ -101,10 +101,16 @@ def make(recipe: Recipe, *, limit: int | None = None) -> Plan:
 
 
 def list_sources(recipe: Recipe) -> list[tuple[InputFile, ...]]:
-    """The input files of each source. Digests of local files are remembered by size and time in the output."""
+    """The input files of each source. Digests of local files are remembered in the output, by what changes with them:
+    {path: [stamp, digest]}; anything else there is as good as nothing."""
     from ingest import list_inputs
 
-    known = {path: tuple(told) for path, told in (read_json(join(recipe.output, INPUTS)) or {}).items()}
+    told = read_json(join(recipe.output, INPUTS)) or {}
+    known = {
+        path: (entry[0], entry[1])
+        for path, entry in told.items()
+        if isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, str) for part in entry)
+    }
     return [list_inputs(source, known=known) for source in recipe.sources]
 
 

@@ -163,7 +163,7 @@ def _write_run(plan: Plan, result: Result, engine: Engine, started: datetime.dat
 
 
 def _remember_inputs(plan: Plan) -> None:
-    known = {file.path: [file.bytes, file.mtime_ns, file.digest] for file in plan.inputs if file.mtime_ns}
+    known = {file.path: [file.stamp, file.digest] for file in plan.inputs if file.stamp}
     if read_json(join(plan.recipe.output, INPUTS)) != known:
         write_json(join(plan.recipe.output, INPUTS), known)
 

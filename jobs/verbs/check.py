@@ -52,15 +52,17 @@ def findings(recipe: Recipe) -> Iterator[Finding]:
     yield machine.spark()
 
 
-class _Unread(Mapping[str, tuple[int, int, str]]):
+class _Unread(Mapping[str, tuple[str, str]]):
     """A listing that claims to know each local file's digest, so that checking does not read them through."""
 
-    def __getitem__(self, path: str) -> tuple[int, int, str]:
+    def __getitem__(self, path: str) -> tuple[str, str]:
+        from ingest import stamp_of
+
         try:
             status = os.stat(path)
         except OSError:
             raise KeyError(path) from None
-        return status.st_size, status.st_mtime_ns, ""
+        return stamp_of(status), ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 from pathlib import Path
 
 import fsspec
@@ -37,13 +38,87 @@ def test_digests_are_of_the_content_and_known_ones_are_kept(tmp_path: Path) -> N
     path = tmp_path / "a.txt"
     path.write_text("one")
     (first,) = list_inputs(source(path))
-    known = {first.path: (first.bytes, first.mtime_ns, "remembered")}
+    known = {first.path: (first.stamp, "remembered")}
     assert list_inputs(source(path), known)[0].digest == "remembered"
     path.write_text("two")
     os.utime(path, ns=(1, 1))
     (second,) = list_inputs(source(path), known)
     assert second.digest not in (first.digest, "remembered")
     assert len(second.digest) == 32
+
+
+def test_content_put_in_place_with_its_size_and_time_is_noticed(tmp_path: Path) -> None:
+    """cp -p, rsync -t and touch -r keep size and time of change."""
+    path = tmp_path / "a.txt"
+    path.write_text("one")
+    os.utime(path, ns=(1, 1))
+    (first,) = list_inputs(source(path))
+    known = {first.path: (first.stamp, first.digest)}
+    time.sleep(0.02)
+    path.write_text("two")
+    os.utime(path, ns=(1, 1))
+    assert list_inputs(source(path), known)[0].digest != first.digest
+    other = tmp_path / "b.txt"
+    other.write_text("six")
+    os.utime(other, ns=(1, 1))
+    os.replace(other, path)
+    assert list_inputs(source(path), known)[0].digest != first.digest
+
+
+@pytest.mark.parametrize("spelling", ["{}/./chg/../chg/a.txt", "{}//chg//*.txt", "file://{}/chg/a.txt"])
+def test_a_file_is_read_once_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
+    (tmp_path / "chg").mkdir()
+    (tmp_path / "chg/a.txt").write_text("x")
+    found = list_inputs(source(tmp_path / "chg/*.txt", spelling.format(tmp_path)))
+    assert [(file.path, file.name) for file in found] == [(str(tmp_path / "chg/a.txt"), "a.txt")]
+    assert [file.path for file in list_inputs(source(spelling.format(tmp_path)))] == [found[0].path]
+
+
+def test_dots_behind_a_link_lead_where_the_link_does(tmp_path: Path) -> None:
+    (tmp_path / "far/deep").mkdir(parents=True)
+    (tmp_path / "far/a.txt").write_text("far")
+    (tmp_path / "link").symlink_to("far/deep")
+    (file,) = list_inputs(source(f"{tmp_path}/link/../a.txt"))
+    assert Path(file.path).read_text() == "far"
+
+
+@pytest.mark.parametrize("name", ["co::lon.txt", "zip::x.txt", "a::b/c.txt", "simplecache::memory.txt"])
+@pytest.mark.parametrize("head", ["", "file://"])
+def test_colons_in_a_local_name_chain_nothing(tmp_path: Path, name: str, head: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("colons")
+    assert documents(source(f"{head}{path}")) == {path.name: "colons"}
+    assert list(documents(source(tmp_path)).values()) == ["colons"]
+
+
+@pytest.mark.parametrize("pattern", ["", "*", "*/*.txt", "**"])
+@pytest.mark.parametrize("name", [b"d/bad\xff.txt", b"bad\xff/a.txt"])
+def test_names_that_are_not_utf8_are_told_in_one_line(tmp_path: Path, pattern: str, name: bytes) -> None:
+    path = os.path.join(os.fsencode(tmp_path), name)
+    os.makedirs(os.path.dirname(path))
+    with open(path, "wb") as file:
+        file.write(b"x")
+    if pattern == "*":
+        pattern = "*/*"
+    with pytest.raises(InputError, match=r"bad\\xff.*: the name is not UTF-8; rename it") as raised:
+        list_inputs(source(tmp_path / pattern))
+    str(raised.value).encode()
+
+
+def test_links_to_nothing_and_pipes_are_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "b.pipe")
+    (tmp_path / "c.loop").symlink_to("c.loop")
+    for pattern in ("a.txt", "*.txt", ""):
+        with pytest.raises(InputError, match=r"a\.txt: a link to a file that is missing; mend or remove it$"):
+            list_inputs(source(tmp_path / pattern))
+    for pattern in ("b.pipe", "*.pipe"):
+        with pytest.raises(InputError, match=r"b\.pipe: not a regular file; remove it or name the files$"):
+            list_inputs(source(tmp_path / pattern))
+    with pytest.raises(InputError, match="symbolic links") as raised:
+        list_inputs(source(tmp_path / "c.*"))
+    assert "Errno" not in str(raised.value)
 
 
 def test_object_stores(tmp_path: Path) -> None:
