@@ -2,41 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from shards.schema import DOCUMENT, DROPPED, QUARANTINE
-from shards.store import is_local, join, read_json, tables
+from shards.store import exists, filesystem, is_local, join, read_json, tables
 
 if TYPE_CHECKING:
     import duckdb
 
 RUN = "run.json"
+MANIFEST = "manifest.json"
+MEND = "run the recipe again, it mends this: gristmill run RECIPE"
+TABLES = ("data", "dropped", "signals", "quarantine", "documents")
+_STEP = {"step": str, "kind": str, "folder": str, "data": bool}
+_ACCOUNT = {
+    "rows": dict, "bytes": dict, "rules": dict, "domains": dict, "histograms": dict, "settings": dict, "code": dict,
+    "inputs": list, "shards": list,
+}  # fmt: skip
 TOKENS = pa.schema(
     [("id", pa.string()), ("source", pa.string()), ("domain", pa.string()), ("shard", pa.int32()),
      ("start", pa.int64()), ("token_count", pa.int32())]
 )  # fmt: skip
 
 
+class DamagedError(ValueError):
+    """A file of an output that cannot be read: one line that names the file and the mend."""
+
+
+def run_of(out: str) -> dict[str, Any]:
+    """What run.json tells of the output `out`.
+
+    Raises FileNotFoundError where there is none, DamagedError where it is not what a run writes.
+    """
+    url = join(out, RUN)
+    run = _object(url)
+    if run is None:
+        raise FileNotFoundError(f"{out}: no {RUN} there, so no run has finished a step")
+    steps = run.get("steps")
+    if not isinstance(steps, list) or not steps or not all(_has(step, _STEP, needed=_STEP) for step in steps):
+        raise DamagedError(f"{url}: tells of no steps; {MEND}")
+    if not isinstance(run.get("recipe", {}), dict):
+        raise DamagedError(f"{url}: holds no recipe; {MEND}")
+    return run
+
+
+def account_of(out: str, folder: str) -> dict[str, Any] | None:
+    """The manifest of a step's folder; None where there is none, as while a run does the step again.
+
+    Raises DamagedError where it is not what a run writes.
+    """
+    url = join(out, folder, MANIFEST)
+    account = _object(url)
+    if account is not None and not _has(account, _ACCOUNT, needed=("rows", "bytes")):
+        raise DamagedError(f"{url}: is no account of a step; {MEND}")
+    return account
+
+
+def _object(url: str) -> dict[str, Any] | None:
+    """The JSON object that a file holds, None where there is no file."""
+    try:
+        found = read_json(url)
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return found
+    if found is None and not exists(url):
+        return None
+    raise DamagedError(f"{url}: is empty, torn or no JSON object; {MEND}")
+
+
+def _has(value: Any, types: Mapping[str, type], *, needed: Collection[str]) -> bool:
+    """Whether a value is an object in which what is there of `types` has its type, and `needed` is there."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value[key], kind) for key, kind in types.items() if key in value)
+        and all(key in value for key in needed)
+    )
+
+
+def damaged(out: str, run: Mapping[str, Any]) -> str | None:
+    """What is wrong with the first Parquet file of an output that cannot be read, in one line; None where all can.
+
+    It reads every file through, in bounded memory: ask only when a query has failed.
+    """
+    for step in run["steps"]:
+        for kind in TABLES:
+            for path in tables(join(out, step["folder"], kind)):
+                if not _is_whole(path):
+                    return f"{path}: is damaged or gone; {MEND}"
+    return None
+
+
+def _is_whole(path: str) -> bool:
+    files, inner = filesystem(path)
+    try:
+        with files.open(inner, "rb") as source, pq.ParquetFile(source) as parquet:
+            for _ in parquet.iter_batches(batch_size=1024, use_threads=False):
+                pass
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
 def connect(out: str) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with the views documents, dropped, quarantine, ledger, steps, duplicates, contamination,
     signals (and signals_<step>), tokens over the output `out`.
 
-    Raises FileNotFoundError when there is no run.json: nothing has finished there.
+    Raises FileNotFoundError when there is no run.json: nothing has finished there. Raises DamagedError for a file of
+    the output that cannot be read.
     """
     import duckdb
 
-    run = read_json(join(out, RUN))
-    if run is None:
-        raise FileNotFoundError(f"{out}: no {RUN} there, so no run has finished a step")
+    run = run_of(out)
     connection = duckdb.connect()
     if not is_local(out):
-        from shards.store import filesystem
-
         connection.register_filesystem(filesystem(out)[0])
-    create(connection, out, run)
+    try:
+        create(connection, out, run)
+    except duckdb.Error as error:
+        connection.close()
+        said = damaged(out, run)
+        if said is None:
+            raise
+        raise DamagedError(said) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -69,8 +164,7 @@ def _parts(out: str, steps: Sequence[dict[str, Any]], kind: str) -> list[str]:
 def _view(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str], schema: pa.Schema) -> None:
     """A view over Parquet files, or an empty one of the same columns."""
     if paths:
-        told = ", ".join(quote(path) for path in paths)
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{told}], union_by_name=true)")
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {parquet(paths, 'union_by_name = true')}")
         return
     connection.register(f"_{name}_empty", schema.empty_table())
     connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}_empty")
@@ -79,7 +173,7 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
 def _steps(connection: duckdb.DuckDBPyConnection, out: str, steps: Sequence[dict[str, Any]]) -> None:
     rows = []
     for number, step in enumerate(steps):
-        account = read_json(join(out, step["folder"], "manifest.json")) or {}
+        account = account_of(out, step["folder"]) or {}
         rows.append(
             {
                 "number": number, "step": step["step"], "kind": step["kind"], "folder": step["folder"],
@@ -125,6 +219,21 @@ def _derived(connection: duckdb.DuckDBPyConnection, steps: Sequence[dict[str, An
         "UNION ALL SELECT id, source, 'dropped', step, rule, copies FROM dropped "
         "UNION ALL SELECT coalesce(id, location), source, 'quarantined', step, error, 1 FROM quarantine"
     )
+
+
+def parquet(paths: Sequence[str], *options: str) -> str:
+    """The table function that reads exactly these files: no character of a path is a wildcard, no `key=value` in it a
+    column."""
+    told = ", ".join(quote(literal(path)) for path in paths)
+    return f"read_parquet({', '.join([f'[{told}]', 'hive_partitioning = false', *options])})"
+
+
+def literal(path: str) -> str:
+    """A path as DuckDB's file names want it, which are patterns: what would be a wildcard stands for itself.
+
+    `*`, `?` and `[` begin one (duckdb 2.0.1; braces are plain). Both DuckDB and fsspec take a class of one character.
+    """
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def quote(text: str) -> str:

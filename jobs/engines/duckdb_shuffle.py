@@ -5,14 +5,18 @@ See `jobs.engines.phases` for what a phase leaves behind.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from jobs.engines.phases import DONE, Each, inline, map_phase
 from shards.step import Kernel, ShardTask
 from shards.store import ParquetWriter, exists, filesystem, is_local, join, remove, tables, write_bytes
-from shards.views import quote
+from shards.views import parquet, quote
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,7 +38,7 @@ class DuckdbShuffle:
     def query(self, sql: str, out: str, **tables: str) -> str:
         if not exists(join(out, DONE)):
             remove(out)
-            with self._connect(out, tables) as connection:
+            with told_by_the_system(out), self._connect(out, tables) as connection:
                 if is_local(out):
                     os.makedirs(filesystem(out)[1], exist_ok=True)
                 target = quote(join(out, "part-00000.parquet"))
@@ -45,7 +49,7 @@ class DuckdbShuffle:
     def stream(self, sql: str, kernel: Kernel, out: str, *, key: str, order: Sequence[str], **tables: str) -> str:
         if not exists(join(out, DONE)):
             remove(out)
-            with self._connect(out, tables) as connection:
+            with told_by_the_system(out), self._connect(out, tables) as connection:
                 ordered = f"SELECT * FROM ({sql}) ORDER BY {', '.join([key, *order])}"
                 reader = connection.sql(ordered).to_arrow_reader(STREAM_ROWS)
                 with ParquetWriter(join(out, "part-00000.parquet"), kernel.schema, with_digest=False) as writer:
@@ -55,7 +59,7 @@ class DuckdbShuffle:
         return out
 
     def scalar(self, sql: str, **tables: str) -> int:
-        with self._connect("", tables) as connection:
+        with told_by_the_system(next(iter(tables.values()), "")), self._connect("", tables) as connection:
             return int(connection.execute(sql).fetchall()[0][0])
 
     def _connect(self, out: str, named: dict[str, str]) -> duckdb.DuckDBPyConnection:
@@ -71,6 +75,25 @@ class DuckdbShuffle:
         for name, folder in named.items():
             if not is_local(folder):
                 connection.register_filesystem(filesystem(folder)[0])
-            told = ", ".join(quote(path) for path in tables(folder))
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{told}])")
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {parquet(tables(folder))}")
         return connection
+
+
+@contextmanager
+def told_by_the_system(place: str) -> Iterator[None]:
+    """Turn what DuckDB says of files, disk and memory into the OSError that it stands for, about `place`.
+
+    Other errors of DuckDB are mistakes of ours and pass as they are. Arrow hands on those of a stream as its own.
+    """
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InvalidInputException, pa.ArrowException) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        if "No space left" in str(error) or "max_temp_directory_size" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place) from error
+        if isinstance(error, pa.ArrowException) and not any(word in said for word in ("IO Error", "Out of Memory")):
+            raise
+        number = errno.ENOMEM if "Out of Memory" in said else errno.EIO
+        raise OSError(number, said, place) from error

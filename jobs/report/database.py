@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jobs.errors import UserError
-from shards.store import join, read_json
-from shards.views import RUN, connect
+from shards.store import join
+from shards.views import MANIFEST, MEND, DamagedError, account_of, connect, damaged, run_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,9 +30,7 @@ class Output:
         self.run = run
         self._streams = 0
         self.steps: list[Row] = run["steps"]
-        self.manifests: dict[str, Row] = {
-            step["step"]: read_json(join(out, step["folder"], "manifest.json")) or {} for step in self.steps
-        }
+        self.manifests: dict[str, Row] = Accounts(out, self.steps)
 
     def rows(self, sql: str, *parameters: Any) -> list[Row]:
         """The answer as plain rows; parameters stand as ? in the query."""
@@ -72,6 +70,18 @@ class Output:
         return name(f"signals_{step}") if self.columns(f"signals_{step}") else None
 
 
+class Accounts(dict[str, Row]):
+    """The manifest of each step by its name. One that is not there is missed only by whoever asks for it."""
+
+    def __init__(self, out: str, steps: Sequence[Row]) -> None:
+        found = {step["step"]: account_of(out, step["folder"]) for step in steps}
+        super().__init__({step: account for step, account in found.items() if account is not None})
+        self._paths = {step["step"]: join(out, step["folder"], MANIFEST) for step in steps}
+
+    def __missing__(self, step: str) -> Row:
+        raise UserError(f"{self._paths[step]}: is not there, so its step has not ended; {MEND}", exit_code=1)
+
+
 def name(text: str) -> str:
     """A quoted SQL identifier."""
     return '"' + text.replace('"', '""') + '"'
@@ -79,21 +89,44 @@ def name(text: str) -> str:
 
 @contextmanager
 def opened(out: str) -> Iterator[Output]:
-    """The output, for reading. Raises UserError where nothing has finished there."""
+    """The output, for reading. Raises UserError where nothing has finished there, or where a file of it is broken."""
+    import duckdb
+
     try:
-        connection = connect(out)
+        run, connection = run_of(out), connect(out)
     except FileNotFoundError:
         raise UserError(
             f"{out}: no run has finished a step there; give the output folder of a run: gristmill run RECIPE"
         ) from None
-    except ValueError as error:
-        raise UserError(f"{join(out, RUN)}: cannot be read ({error}); run the recipe again") from None
+    except DamagedError as error:
+        raise UserError(str(error), exit_code=1) from None
     spill = tempfile.mkdtemp(prefix="gristmill-")
     try:
         connection.execute(f"SET memory_limit = '{MEMORY}'")
         connection.execute(f"SET temp_directory = '{spill}'")
         connection.execute("SET TimeZone = 'UTC'")
-        yield Output(out, connection, read_json(join(out, RUN)))
+        yield Output(out, connection, run)
+    except DamagedError as error:
+        raise UserError(str(error), exit_code=1) from None
+    except duckdb.Error as error:
+        said = broken(out, run, error)
+        if said is None:
+            raise
+        raise UserError(said, exit_code=1) from error
     finally:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
+
+
+def broken(out: str, run: Row, error: Exception) -> str | None:
+    """What of the output, its disk or the memory made a query fail, in one line; None where it was the query."""
+    import duckdb
+
+    kinds = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
+    if isinstance(error, kinds) or type(error) is duckdb.Error:
+        said = damaged(out, run)
+        if said is not None:
+            return said
+    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
+        return f"{out}: {str(error).splitlines()[0]}; free some space for temporary files, then repeat the command"
+    return None

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import UserError
-from jobs.report.database import Output, opened
+from jobs.report.database import Output, broken, opened
 from jobs.verbs.paper import dump, table, terminal_width
 from shards.store import filesystem, is_local
-from shards.views import quote
+from shards.views import literal, quote
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,7 +41,9 @@ def lock(found: Output) -> None:
     connection = found.connection
     folder = filesystem(found.out)[1] if is_local(found.out) else found.out
     given = found.out.removeprefix("file://")
-    folders = ", ".join(quote(f"{path.rstrip('/')}/") for path in dict.fromkeys((folder, given)))
+    # The views name their files with wildcards made plain; that spelling must be allowed too, and opens no others.
+    spelt = dict.fromkeys((folder, given, literal(folder), literal(given)))
+    folders = ", ".join(quote(f"{path.rstrip('/')}/") for path in spelt)
     connection.execute(f"SET allowed_directories = [{folders}]")
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_external_access = false")
@@ -62,7 +64,7 @@ def answer(found: Output, query: str, json: bool) -> None:
         if len(rows) > MOST_ROWS:
             print(f"the first {MOST_ROWS:,} rows; ask with LIMIT, or --json for all", file=sys.stderr)
     except duckdb.Error as error:
-        raise UserError(f"sql: {first_line(error)}", exit_code=1) from None
+        raise UserError(broken(found.out, found.run, error) or f"sql: {first_line(error)}", exit_code=1) from None
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
