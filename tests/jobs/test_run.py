@@ -226,3 +226,83 @@ def test_hash_seed_does_not_change_digests(made: tuple[Path, Path], tmp_path: Pa
     command = [sys.executable, "-m", "jobs.command_line", "run", str(recipe_file), "--workers", "1"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     assert digests(tmp_path / "out") == digests(whole)
+
+
+def processes_of(session: int) -> list[int]:
+    """Living processes whose command runs in the sessions that a run started, as /proc tells."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                environment = (folder / "environ").read_bytes()
+                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if f"GRISTMILL_TEST_RUN={session}".encode() in environment and state != "Z":
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_driver_leaves_no_process_and_no_writer(tmp_path: Path, blow: signal.Signals) -> None:
+    data, out = corpus(tmp_path / "data", count=3000), tmp_path / "out"
+    recipe_file = tmp_path / "recipe.json"
+    recipe_file.write_text(json.dumps(document(data, out, shard_bytes=1024)), encoding="utf-8")
+    mark = random.SystemRandom().randrange(1 << 60)
+    command = [sys.executable, "-m", "jobs.command_line", "run", str(recipe_file), "--workers", "2"]
+    environment = os.environ | {"GRISTMILL_TEST_RUN": str(mark)}
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not list((out / "01-extract" / "data").glob("*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(blow)
+    _, said = process.communicate(timeout=30)  # hangs where a process that was left holds the pipe
+    assert "Traceback" not in said
+    if blow == signal.SIGINT:
+        assert process.returncode == 130
+    time.sleep(1.0)
+    written = len(list((out / "01-extract" / "data").glob("*")))
+    assert not processes_of(mark)
+    time.sleep(1.0)
+    assert len(list((out / "01-extract" / "data").glob("*"))) == written
+
+
+def test_a_users_own_folders_are_never_removed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_jsonl(out / "10-raw" / "a.jsonl", rows(3))
+    (out / "02-notes").mkdir()
+    (out / "02-notes" / "note.txt").write_text("mine", encoding="utf-8")
+    mill(corpus(tmp_path / "data", count=30), out)
+    assert (out / "10-raw" / "a.jsonl").exists()
+    assert (out / "02-notes" / "note.txt").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}"])
+@pytest.mark.parametrize("name", ["run.json", ".gristmill/inputs.json", "02-quality/manifest.json"])
+def test_a_torn_file_is_not_a_finished_one(made: tuple[Path, Path], tmp_path: Path, name: str, content: bytes) -> None:
+    out = tmp_path / "out"
+    data = corpus(tmp_path / "data", count=30)
+    mill(data, out)
+    first = digests(out)
+    (out / name).write_bytes(content)
+    assert mill(data, out).exit_code == 0
+    assert digests(out) == first
+
+
+@pytest.mark.parametrize("side", ["03-exact/dropped", "02-quality/signals"])
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_damaged_side_file_is_noticed_and_made_again(tmp_path: Path, side: str, cut: bool) -> None:
+    data, out = corpus(tmp_path / "data", count=60), tmp_path / "out"
+    mill(data, out)
+    first = digests(out)
+    part = sorted((out / side).glob("*.parquet"))[0]
+    whole = part.read_bytes()
+    if cut:
+        part.write_bytes(whole[:50])
+    else:
+        part.unlink()
+    mill(data, out)
+    assert digests(out) == first
+    assert part.read_bytes() == whole
