@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingest import Unit, read
-from jobs.outcome import Outcome, apply, settle
+from jobs.outcome import Outcome, apply, row_bytes, settle
 from jobs.plan import StepPlan
 from jobs.writing import Clock, StepFiles, peak_bytes
 from shards.manifest import Tally
@@ -120,10 +120,10 @@ class DocumentTask(ShardWork):
                 if told is None:
                     return
                 batch, drops, lost = told.batch, told.drops, told.lost
-                if left is not None and batch.num_rows > left:
-                    batch, drops = batch.slice(0, left), drops.filter(pc.less(drops.column("row"), left))
                 if left is not None:
-                    left -= batch.num_rows
+                    batch, drops = batch.slice(0, left), drops.filter(pc.less(drops.column("row"), left))
+                    lost = lost[: left - batch.num_rows]
+                    left -= batch.num_rows + len(lost)
                 sizes = batch.column("_bytes").to_numpy().astype(np.int64)
                 keep = np.setdiff1d(np.arange(batch.num_rows, dtype=np.int32), drops.column("row").to_numpy())
                 judged = Judged(kept=batch.take(pa.array(keep)), kept_rows=keep, drops=drops)
@@ -191,8 +191,7 @@ def settle_verdicts(name: str, batch: pa.RecordBatch, removed: pa.Table, start: 
     drops = pa.table(columns).cast(DROPS).combine_chunks().to_batches()
     keep = np.setdiff1d(np.arange(batch.num_rows, dtype=np.int32), rows[here].astype(np.int32))
     judged = Judged(kept=batch.take(pa.array(keep)), kept_rows=keep, drops=drops[0] if drops else empty(DROPS))
-    sizes = pc.binary_length(batch.column("text").cast(pa.large_binary())).to_numpy(zero_copy_only=False)
-    return settle(name, batch, judged, sizes=sizes.astype(np.int64), keep_dropped=keep_dropped)
+    return settle(name, batch, judged, sizes=row_bytes(batch), keep_dropped=keep_dropped)
 
 
 def with_copies(batch: pa.RecordBatch, survivors: pa.Table, start: int) -> pa.RecordBatch:
