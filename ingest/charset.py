@@ -93,6 +93,10 @@ CODECS = {
 }
 
 
+NO_CHARSETS = frozenset({"undefined", "unicode-escape", "raw-unicode-escape", "idna", "punycode", "utf-7"})
+"""Python's codecs that no document is in; some give lone surrogates, which no UTF-8 can hold. Browsers refuse UTF-7."""
+
+
 def codec_name(label: str) -> str | None:
     """Python's codec for a charset label as browsers read it, or None."""
     from resiliparse.parse.encoding import map_encoding_to_html5
@@ -105,7 +109,7 @@ def codec_name(label: str) -> str | None:
     except (LookupError, ValueError):
         return None
     # Codecs such as rot13 or zlib are no charsets.
-    return found.name if getattr(found, "_is_text_encoding", True) else None
+    return found.name if getattr(found, "_is_text_encoding", True) and found.name not in NO_CHARSETS else None
 
 
 def _guess(data: bytes) -> str:
@@ -180,7 +184,7 @@ def decode_code(data: bytes) -> str | None:
             if name and name != "utf-8" and not data.startswith(codecs.BOM_UTF8):
                 try:
                     return data.decode(name)
-                except UnicodeDecodeError:
+                except UnicodeError:
                     break
             break
     return decode_text(data)

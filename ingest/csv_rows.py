@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from ingest.fields import BadRow, row_of
+from ingest.fields import BadRow, row_of, wanted
 from ingest.lines import Block, Lines
 from ingest.packing import open_input
 from ingest.records import Gatherer, Records
@@ -52,6 +52,9 @@ def read_csv(piece: Piece, gatherer: Gatherer) -> Iterator[Records]:
         good: list[dict[str, Any]] = []
         size = 0
         for line, length, row in _rows(source, reading):
+            if line == 0:
+                gatherer.lose(f"{piece.path}@0-{piece.bytes}", "bad_csv", str(row), piece.bytes)
+                break
             if isinstance(row, BadRow):
                 gatherer.lose(f"{piece.path}:{line}", row.error, str(row), length)
             else:
@@ -69,7 +72,7 @@ def read_csv(piece: Piece, gatherer: Gatherer) -> Iterator[Records]:
 
 
 def _rows(source: Source, reading: _Reading) -> Iterator[tuple[int, int, dict[str, Any] | BadRow]]:
-    """(line where the row begins, its bytes, the row or what is wrong with it)."""
+    """(line where the row begins, its bytes, the row or what is wrong with it); line 0: the whole file is unusable."""
     lines = iter(reading)
     rows = csv.reader(lines, strict=True)
     header: list[str] | None = None
@@ -86,8 +89,10 @@ def _rows(source: Source, reading: _Reading) -> Iterator[tuple[int, int, dict[st
             continue
         if header is None:
             header = [name.removeprefix(BOM).strip() for name in values]
-            if source.text_field not in header and source.format != "messages":
-                yield line, reading.bytes - before, BadRow("missing_text", f"the header has no {source.text_field!r}")
+            twice = next((field for field in wanted(source).values() if header.count(field) > 1), None)
+            if twice is not None:
+                yield 0, 0, BadRow("bad_csv", f"the header has {header.count(twice)} columns of the name {twice!r}")
+                return
         elif values:
             yield line, reading.bytes - before, _row(source, header, values)
 
@@ -100,6 +105,8 @@ def _row(source: Source, header: list[str], values: list[str]) -> dict[str, Any]
         return row_of(source, {name: _typed(source, name, value) for name, value in named.items()})
     except BadRow as fault:
         return fault
+    except Exception as error:
+        return BadRow("bad_type", f"cannot be made a document ({type(error).__name__})")
 
 
 def _typed(source: Source, name: str, value: str) -> Any:
@@ -113,5 +120,5 @@ def _typed(source: Source, name: str, value: str) -> Any:
         return value
     try:
         return json.loads(value.lower() if kind == "bool" else value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRow("bad_type", f"field {name!r} is not {kind}") from error

@@ -12,11 +12,11 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from ingest.charset import decode_page
+from ingest.dates import DATE
 from ingest.engine_kinds import Engine, Favor
 from ingest.gates import GateError, Gates
 from ingest.normalise_columns import normalise
 from ingest.page import FAVOR
-from ingest.records import DATE
 from ingest.sandbox import sandbox
 from ingest.worker_frames import Answer, Job, Orders
 from shards.step import Check, Judged, judge, with_column

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.dates import as_date
-from ingest.records import DATE
+from ingest.dates import DATE, as_date, instants
 from ingest.source import TYPES, Source
 from shards.schema import MESSAGE
 
@@ -36,7 +35,16 @@ def wanted(source: Source) -> dict[str, str]:
 
 
 def row_of(source: Source, values: Mapping[str, Any]) -> dict[str, Any]:
-    """One row's document columns from its plain Python values. Raises BadRow."""
+    """One row's document columns from its plain Python values. Raises BadRow, whatever it is that is wrong."""
+    try:
+        return _row_of(source, values)
+    except BadRow:
+        raise
+    except Exception as error:
+        raise BadRow("bad_type", f"cannot be made a document ({type(error).__name__})") from error
+
+
+def _row_of(source: Source, values: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     if source.format == "messages":
         row["messages"] = messages_of(values.get(source.messages_field), source.messages_field)
@@ -101,8 +109,10 @@ def messages_of(value: Any, field: str) -> list[dict[str, str | None]]:
     """A chat's messages as [{role, content}]. A null content (a bare tool call) is kept as null. Raises BadRow."""
     if value is None:
         raise BadRow("missing_text", f"field {field!r} is missing or null")
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
         raise BadRow("bad_type", f"field {field!r} is {_kind(value)}, not a list of messages")
+    if not value:
+        raise BadRow("missing_text", f"field {field!r} is a list without messages")
     messages: list[dict[str, str | None]] = []
     for message in value:
         role = message.get("role") if isinstance(message, dict) else None
@@ -120,7 +130,7 @@ def message_text(messages: list[dict[str, str | None]]) -> str:
 def dates(column: pa.Array) -> pa.Array:
     """A string column of dates as timestamps, at once where all are ISO 8601 with a zone."""
     try:
-        return pc.cast(column, DATE)
+        return instants(pc.cast(column, DATE))  # Arrow knows a year 0
     except pa.ArrowInvalid:
         return pa.array([as_date(value) for value in column.to_pylist()], DATE)
 

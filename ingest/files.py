@@ -38,18 +38,18 @@ def read_file(piece: Piece, gatherer: Gatherer) -> Iterator[Records]:
 
 def _add(piece: Piece, data: bytes, gatherer: Gatherer, packing: str) -> None:
     kind = gatherer.source.format
-    name = piece.name
+    name, place = piece.name, f"{piece.path}@0-{piece.bytes}"
     if packing != "none":
         name = next((name[: -len(s)] for s in PACKED_SUFFIXES if name.lower().endswith(s)), name)
     if not data.strip():
-        gatherer.add(size=len(data), source_id=name, drop=Drop(rule="empty"))
+        gatherer.add(place=place, size=len(data), source_id=name, drop=Drop(rule="empty"))
     elif kind == "html":
-        gatherer.add(size=len(data), source_id=name, content=data, content_type="text/html")
+        gatherer.add(place=place, size=len(data), source_id=name, content=data, content_type="text/html")
     elif is_binary(data):
-        gatherer.add(size=len(data), source_id=name, drop=Drop(rule="not_text"))
+        gatherer.add(place=place, size=len(data), source_id=name, drop=Drop(rule="not_text"))
     else:
         text = decode_code(data) if kind == "code" else decode_text(data)
         if text is None:
-            gatherer.lose(f"{piece.path}@0-{piece.bytes}", "encoding", "no charset fits the bytes", len(data))
+            gatherer.lose(place, "encoding", "no charset fits the bytes", len(data))
         else:
-            gatherer.add(size=len(data), source_id=name, text=text)
+            gatherer.add(place=place, size=len(data), source_id=name, text=text)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json as pj
 
+from ingest.dates import instants
 from ingest.fields import BadRow, dates, row_of, wanted
 from ingest.lines import Block, Lines
 from ingest.packing import open_input
@@ -35,7 +36,7 @@ def read_jsonl(piece: Piece, gatherer: Gatherer) -> Iterator[Records]:
         ground: int | None = None
         for block in lines:
             if isinstance(block, Block):
-                if (columns := _columns(source, block.data, first=block.line == 1)) is not None:
+                if (columns := _at_once(source, block.data, first=block.line == 1)) is not None:
                     if (before := gatherer.take()) is not None:
                         yield before
                     yield from _slices(source, columns, gatherer.batch_rows, gatherer.batch_bytes)
@@ -65,6 +66,14 @@ def _tell_damage(piece: Piece, lines: Lines, gatherer: Gatherer) -> None:
     )
 
 
+def _at_once(source: Source, data: bytes, *, first: bool) -> dict[str, pa.Array] | None:
+    """As `_columns`; None also for what Arrow fails at in a way that is not foreseen. The lines tell which it was."""
+    try:
+        return _columns(source, data, first=first)
+    except Exception:
+        return None
+
+
 def _columns(source: Source, data: bytes, *, first: bool) -> dict[str, pa.Array] | None:
     """The block's rows as columns, or None where any line needs a closer look."""
     if source.format == "messages" or (first and data.startswith(BOM)):
@@ -79,6 +88,9 @@ def _columns(source: Source, data: bytes, *, first: bool) -> dict[str, pa.Array]
     columns = {column: _whole(table.column(field)) for column, field in fields.items()}
     columns["source_id"] = columns["source_id"].cast(pa.string())
     columns["date"] = dates(columns["date"])
+    for column, kind in source.columns.items():
+        if kind == "timestamp" and instants(columns[column]).null_count != columns[column].null_count:
+            return None
     columns["_bytes"] = pa.array(sizes)
     return columns
 

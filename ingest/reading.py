@@ -16,14 +16,15 @@ def read(unit: Unit, *, batch_rows: int = BATCH_ROWS, batch_bytes: int = BATCH_B
     """The unit's rows in batches of at most `batch_rows` rows and about `batch_bytes` of content.
 
     Never raises for what the bytes hold: damage becomes `Records.lost`, with its place. A file that cannot be opened
-    any more is lost as a whole.
+    any more is lost as a whole; so is the rest of one that makes its reader fail, whatever the exception.
     """
     gatherer = Gatherer(source=unit.source, batch_rows=batch_rows, batch_bytes=batch_bytes)
     for piece in unit.pieces:
         try:
             yield from _read_piece(piece, gatherer)
-        except OSError as error:
-            message = f"cannot be read: {type(error).__name__} {error.strerror or ''}".strip()
+        except Exception as error:  # one odd file, and a reader that did not foresee it, must not cost the others
+            said = (error.strerror or "") if isinstance(error, OSError) else ""
+            message = f"cannot be read: {type(error).__name__} {said}".strip()
             gatherer.lose(f"{piece.path}@{piece.start}-{piece.end}", "unreadable", message, piece.end - piece.start)
     if (last := gatherer.take()) is not None:
         yield last

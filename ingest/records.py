@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.dates import DATE
+from ingest.nul import without_nul
 from ingest.source import Source
 from shards.digest import row_ids
 from shards.step import DROPS, empty
 
-DATE = pa.timestamp("us", tz="UTC")
+AS_READ = frozenset({"text", "_content"})  # `extract` brings text to its normal form, and ids are made before
 IDENTITY = ("content", "date", "source", "source_id", "url")
 
 TRANSIENT_FIELDS = pa.schema(
@@ -86,7 +88,7 @@ def read_schema(source: Source) -> pa.Schema:
 
 def build_batch(source: Source, columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
     """A batch of `read_schema` from the columns that a reader has; the others are null, `id` is made here."""
-    given = dict(columns)
+    given = {name: array if name in AS_READ else without_nul(array) for name, array in columns.items()}
     given["source"] = _repeat(source.name, rows)
     given["domain"] = _repeat(source.mixing_domain, rows)
     given["id"] = _ids(given, rows)
@@ -148,11 +150,13 @@ class Gatherer:
     rows: list[dict[str, Any]] = field(default_factory=list)
     drops: list[tuple[int, Drop]] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)  # of the rows
     held: int = 0  # bytes of content gathered
 
     def add(  # the columns of a record, as they are called in it
         self,
         *,
+        place: str,
         size: int,
         source_id: str | None = None,
         url: str | None = None,
@@ -177,6 +181,7 @@ class Gatherer:
             "_bytes": size,
         }
         self.rows.append(row)
+        self.places.append(place)
         self.held += len(content) if content is not None else len(text) if text is not None else 0
 
     def lose(self, location: str, error: str, message: str, size: int) -> None:
@@ -190,12 +195,30 @@ class Gatherer:
         """What was gathered so far, or None; the gatherer is empty afterwards."""
         if not self.rows and not self.lost:
             return None
-        types = {name: read_schema(self.source).field(name).type for name in (self.rows[0] if self.rows else {})}
-        columns = {name: pa.array([row[name] for row in self.rows], kind) for name, kind in types.items()}
-        records = Records(
-            batch=build_batch(self.source, columns, len(self.rows)),
-            drops=drops_batch(self.drops),
-            lost=tuple(self.lost),
-        )
-        self.rows, self.drops, self.lost, self.held = [], [], [], 0
+        try:
+            batch = self._batch(self.rows)
+        except Exception:
+            self._part_with_the_odd()
+            batch = self._batch(self.rows)
+        records = Records(batch=batch, drops=drops_batch(self.drops), lost=tuple(self.lost))
+        self.rows, self.drops, self.lost, self.places, self.held = [], [], [], [], 0
         return records
+
+    def _batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        types = {name: read_schema(self.source).field(name).type for name in (rows[0] if rows else {})}
+        columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()}
+        return build_batch(self.source, columns, len(rows))
+
+    def _part_with_the_odd(self) -> None:
+        """Lose the rows that Arrow refuses (a lone surrogate is in no UTF-8), so that the others arrive."""
+        good: list[int] = []
+        for number, row in enumerate(self.rows):
+            try:
+                self._batch([row])
+            except Exception as error:
+                self.lose(self.places[number], "encoding", f"cannot be stored: {type(error).__name__}", row["_bytes"])
+            else:
+                good.append(number)
+        drops = dict(self.drops)
+        self.rows = [self.rows[number] for number in good]
+        self.drops = [(at, drops[number]) for at, number in enumerate(good) if number in drops]

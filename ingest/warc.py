@@ -70,10 +70,10 @@ def _add(piece: Piece, placed: Placed, gatherer: Gatherer, limit: int) -> None:
     except BadBody as error:
         gatherer.lose(place, "encoding", str(error), record.bytes)
         return
-    except OSError:  # the header parser's own word for it quotes the bytes
+    except Exception:  # the header parser raises OSError, whose words quote the bytes; other kinds cost no more
         gatherer.lose(place, "bad_record", "a record whose header cannot be parsed", record.bytes)
         return
-    gatherer.add(size=record.bytes, source_id=named.source_id, url=named.url, date=named.date, **row)
+    gatherer.add(place=place, size=record.bytes, source_id=named.source_id, url=named.url, date=named.date, **row)
 
 
 def _warc_header(head: bytes) -> Named:
