@@ -1,6 +1,6 @@
 """The recipe: one YAML file that describes the whole way, read strictly, all mistakes at once.
 
-Paths in a recipe are relative to the current directory, as in a shell.
+Paths in a recipe are relative to the current directory and `~/` begins a home folder, as in a shell.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path as File
 from typing import Any
 
-from jobs import recipe_lines, recipe_sets, recipe_steps
+from jobs import recipe_lines, recipe_paths, recipe_sets, recipe_steps
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Tree
 from jobs.recipe_model import KEYS, NOT_BUILT, Recipe, Settings, StepEntry
@@ -38,8 +38,10 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
             tree.add((key,), f"unknown key; {nearest(key, KEYS, what='keys')}", where=key)
         elif key in NOT_BUILT:
             tree.add((key,), f"is not built yet; remove the section {key}: to run the rest", where=key)
+    recipe_paths.expand(tree)
     settings = recipe_steps.settings(tree)
     sources = recipe_steps.sources(tree)
+    recipe_paths.check(tree, sources)
     steps = recipe_steps.steps(tree, sources)
     tokens = recipe_steps.tokens(tree)
     tree.check()

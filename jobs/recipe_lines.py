@@ -6,6 +6,7 @@ Plain scalars are read as YAML 1.2 does: only `true` and `false` are booleans, s
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Mapping
@@ -99,7 +100,7 @@ def parse_value(text: str, path: Path, tree: Tree) -> Any:
 
 def tree_of(document: Mapping[str, Any], label: str) -> Tree:
     """A tree of plain values that no file holds: a recipe made in a notebook, or the one a finished run remembers."""
-    return Tree(label=label, value=dict(document))
+    return Tree(label=label, value=copy.deepcopy(dict(document)))
 
 
 def _compose(text: str, label: str) -> yaml.Node | None:

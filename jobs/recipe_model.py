@@ -25,7 +25,13 @@ NOT_BUILT = ("mix", "synth", "train")
 SECTIONS = ("sources", "steps", "tokens", *NOT_BUILT)
 
 
+MAX_NAME = 200
+"""Letters (ASCII) of a name: file systems take 255, and a step's folder adds its number."""
+
+
 def _run_name(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise ValueError(f"is {len(name)} letters long; a name has at most {MAX_NAME}")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise ValueError(f"{name!r} is no name of a run; use letters, digits, . _ and -, no spaces")
     return name

@@ -1,6 +1,7 @@
 """`--set KEY=VALUE`: one-off changes of a recipe, laid over its tree before it is checked.
 
-A step is addressed by its name or kind (`minhash.bands=20`), a source by `sources.NAME`, the rest by its own key.
+A step is addressed by its name, or by its kind where one of that kind alone is there or has no name
+(`minhash.bands=20`), a source by `sources.NAME`, the rest by its own key.
 """
 
 from __future__ import annotations
@@ -60,13 +61,15 @@ def _step(address: str, rest: list[str], tree: Tree, here: Path, keys: Collectio
     entries = tree.value.get("steps")
     steps = [entry if isinstance(entry, dict) else {} for entry in entries] if isinstance(entries, list) else []
     named = [i for i, step in enumerate(steps) if step.get("name") == address]
-    found = named or [i for i, step in enumerate(steps) if step.get("step") == address]
+    kinds = [i for i, step in enumerate(steps) if step.get("step") == address]
+    nameless = [i for i in kinds if "name" not in steps[i]]
+    found = named or (nameless if len(nameless) == 1 else kinds)
     if len(found) == 1 and rest:
         return ("steps", found[0], *rest)
     if len(found) == 1:
         tree.add(here, f"{address} is a step; name one of its settings: --set {address}.SETTING=VALUE")
     elif found:
-        names = ", ".join(str(steps[i].get("name", "(no name)")) for i in found)
+        names = ", ".join(str(steps[i].get("name", "(no name yet)")) for i in found)
         tree.add(here, f"{address} stands {len(found)} times; use a step's name: {names}")
     else:
         known = [said for step in steps if (said := step_address(step))]

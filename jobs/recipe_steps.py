@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Path, Tree
 from jobs.recipe_mistakes import note, shown
-from jobs.recipe_model import KEYS, SECTIONS, Settings, StepEntry
+from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
 from jobs.steps import SOURCE, STEPS, TOKENS, load_target
 
@@ -37,7 +37,7 @@ def sources(tree: Tree) -> list[Source | None]:
     """Each entry of `sources:`, None where it is wrong."""
     entries = _entries(tree, "sources", "- {name: books, format: jsonl, paths: [books/*.jsonl.gz]}")
     loaded = _class(tree, ("sources",), "sources", SOURCE) if entries else None
-    found: list[Source | None] = []
+    found: list[Source | None] = []  # in the places of `entries`
     seen: dict[str, Path] = {}
     for index, entry in enumerate(entries):
         path: Path = ("sources", index)
@@ -49,8 +49,8 @@ def sources(tree: Tree) -> list[Source | None]:
                 f"expected a mapping, got {shown(entry)}; write {{name: ..., format: ..., paths: [...]}}",
                 where=where,
             )
-        elif loaded is not None:
-            found.append(construct(tree, path, where, loaded, entry))
+        right = isinstance(entry, dict) and loaded is not None
+        found.append(construct(tree, path, where, loaded, entry) if right and loaded is not None else None)
         if isinstance(name, str) and name in seen:
             tree.add(
                 (*path, "name"),
@@ -194,7 +194,9 @@ def _check_names(tree: Tree, entries: list[Any]) -> None:
 
 
 def _check_name(tree: Tree, path: Path, name: Any, kind: Any) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if isinstance(name, str) and len(name) > MAX_NAME:
+        tree.add(path, f"is {len(name)} letters long; a name, which is a folder's too, has {MAX_NAME}", where="name")
+    elif not isinstance(name, str) or not _NAME.fullmatch(name):
         tree.add(path, f"{shown(name)} is no step name; use small letters, digits, _ and -", where="name")
     elif name in (*KEYS, "read") or (name in STEPS and name != kind):
         what = (

@@ -106,9 +106,10 @@ def test_an_object_store_needs_its_package_and_credentials(found: Found, monkeyp
 
 
 def test_an_output_that_cannot_be_written(found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = found(("out/small", "notes/a.txt/out"))["output"]
+    (tmp_path / "plain.txt").write_text("not a folder", encoding="utf-8")
+    told = found(("out/small", "plain.txt/out"))["output"]
     assert told == Finding(
-        what="output", state="bad", found=f"{tmp_path}/notes/a.txt is a file", mend="set another output:"
+        what="output", state="bad", found=f"{tmp_path}/plain.txt is a file", mend="set another output:"
     )
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     told = found()["output"]
