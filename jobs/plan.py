@@ -218,7 +218,7 @@ def difference(found: Mapping[str, Any], step: StepPlan) -> str:
     if found["step"] != step.name or found["kind"] != step.kind:
         return f"another step stood here: {found['step']}"
     if changed:
-        return f"settings changed: {', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''}"
+        return f"settings of {step.name} changed: {', '.join(changed[:3])}{' ...' if len(changed) > 3 else ''}"
     if found["code"] != json.loads(json.dumps(step.code)):
         return "its version, a library's version, or a file it reads changed"
     return "its inputs, the seed or the limit changed" if step.kind == "read" else "what comes before it changed"

@@ -55,7 +55,7 @@ class Settings:
     keep_dropped: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share (0..1) of dropped rows that keep their text; the rows themselves are always kept."""
     max_quarantined: float = Field(default=0.001, ge=0.0, le=1.0)
-    """Share (0..1) of records that may be quarantined before the run ends with exit 3."""
+    """Share (0..1) of records that may be quarantined, and of input files that may be damaged, before exit 3."""
     shard_bytes: Size = Field(default=64 << 20, ge=1 << 10)
     """Bytes of input, as they are stored, that one shard is made from: a number or 64MiB."""
     memory_bytes: Size = Field(default=1 << 30, ge=64 << 20)

@@ -15,6 +15,7 @@ from jobs.recipe_lines import Path, Tree
 from jobs.recipe_mistakes import note, shown
 from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
+from jobs.sizes import parse_size
 from jobs.steps import SOURCE, STEPS, TOKENS, load_target
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def construct(tree: Tree, path: Path, where: str, settings_class: type[_T], valu
     """Make settings of plain values, strictly: no text for a number, no number for a flag. Mistakes are noted."""
     try:
         # JSON is the strict mode in which a list may still become a tuple.
-        return TypeAdapter(settings_class).validate_json(json.dumps(values), strict=True)
+        return TypeAdapter(settings_class).validate_json(json.dumps(_sized(values)), strict=True)
     except ValidationError as error:
         note(tree, path, where, settings_class, error.errors(include_url=False))
     except ImportError as error:
@@ -96,6 +97,20 @@ def construct(tree: Tree, path: Path, where: str, settings_class: type[_T], valu
     except (OSError, ValueError, UserError) as error:
         tree.add(path, str(error), where=where)
     return None
+
+
+def _sized(values: Any) -> Any:
+    """The values with sizes as numbers: `..._bytes: 64MiB` may be written in every section. Others stay as they are."""
+    if isinstance(values, dict):
+        return {key: _size(value) if str(key).endswith("_bytes") else _sized(value) for key, value in values.items()}
+    return [_sized(value) for value in values] if isinstance(values, list) else values
+
+
+def _size(value: Any) -> Any:
+    try:
+        return parse_size(value)
+    except ValueError:
+        return value
 
 
 def _class(tree: Tree, path: Path, where: str, target: str) -> type[Any] | None:

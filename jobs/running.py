@@ -209,11 +209,14 @@ def _judge(result: Result, recipe: Recipe, progress: Progress) -> Result:
             f"{recipe.output}: {len(result.failures)} shards failed, so later steps did not start; run again to resume"
         )
     elif result.quarantined:
+        damaged, files = accounts[0]["damaged_ranges"], len(accounts[0]["inputs"])
         too_many = result.quarantined > recipe.max_quarantined * result.records
-        result.exit_code = PARTIAL if too_many else DONE
-        limit = f"{'more' if too_many else 'no more'} than max_quarantined {recipe.max_quarantined} allows"
+        too_damaged = damaged > recipe.max_quarantined * files
+        result.exit_code = PARTIAL if too_many or too_damaged else DONE
+        limit = f"{'more' if result.exit_code else 'no more'} than max_quarantined {recipe.max_quarantined} allows"
+        extent = f", {damaged} of them byte ranges of unknown extent in {files} files" if damaged else ""
         progress.say(
-            f"{result.quarantined} of {result.records} records are quarantined, {limit}; "
+            f"{result.quarantined} of {result.records} records are quarantined{extent}, {limit}; "
             f'see: gristmill sql {recipe.output} "FROM quarantine"'
         )
     return result

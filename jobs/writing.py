@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import time
 from collections import Counter
@@ -16,6 +17,8 @@ from shards.schema import DROPPED, QUARANTINE, conform, stored_columns
 from shards.store import ParquetWriter, filesystem, join, remove
 
 SIDE_ROW_GROUP_BYTES = 16 << 20
+BYTE_RANGE = re.compile(r"@[0-9]+-[0-9]+$")
+"""How ingest writes the place of damage of unknown extent."""
 
 
 class StepFiles:
@@ -53,6 +56,7 @@ class StepFiles:
         if not lost:
             return
         size = sum(item["bytes"] for item in lost)
+        self.tally.damaged_ranges += sum(bool(BYTE_RANGE.search(item["location"])) for item in lost)
         self.tally.rows.update({"in": len(lost), "quarantined": len(lost)})
         self.tally.bytes.update({"in": size, "quarantined": size})
         rows = [{**item, "id": None, "source": source, "step": "read"} for item in lost]

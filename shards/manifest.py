@@ -33,6 +33,7 @@ class Tally:
     rows: in, kept, dropped, quarantined. bytes: the same, of the rows as they came in, and `out`, of the text kept.
     rules: dropped rows by their first failing rule. digests: of the rows of data, dropped and signals.
     shards: name, rows, bytes, digest of each data file. files: name, bytes of those of dropped, signals, quarantine.
+    damaged_ranges: byte ranges of inputs that gave no records, and so hold an unknown number of them.
     histograms: {signal: {lower edge of a bucket: rows}}, see `buckets`. seconds and cpu_seconds are sums over shards.
     """
 
@@ -44,6 +45,7 @@ class Tally:
     histograms: dict[str, Counter[float]] = field(default_factory=dict)
     shards: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
+    damaged_ranges: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
@@ -68,6 +70,7 @@ class Tally:
             self.histograms.setdefault(signal, Counter()).update(counted)
         self.shards += other.shards
         self.files += other.files
+        self.damaged_ranges += other.damaged_ranges
         self.seconds += other.seconds
         self.cpu_seconds += other.cpu_seconds
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
@@ -88,6 +91,7 @@ class Tally:
             "histograms": {name: sorted(counts.items()) for name, counts in sorted(self.histograms.items())},
             "shards": self.shards,
             "files": self.files,
+            "damaged_ranges": self.damaged_ranges,
             "seconds": round(self.seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
             "peak_bytes": self.peak_bytes,
@@ -104,6 +108,7 @@ class Tally:
             histograms={name: Counter(dict(pairs)) for name, pairs in told["histograms"].items()},
             shards=list(told["shards"]),
             files=list(told["files"]),
+            damaged_ranges=told["damaged_ranges"],
             seconds=told["seconds"],
             cpu_seconds=told["cpu_seconds"],
             peak_bytes=told["peak_bytes"],

@@ -52,7 +52,7 @@ def closing(result: Result, page: str | None) -> str:
     """What came out of what went in, and where to look next."""
     lines = []
     holding = [step for step in result.steps if step["data"]]
-    if holding:
+    if holding and not result.failures:
         last = read_manifest(join(result.output, holding[-1]["folder"]))
         kept, share = last["rows"]["kept"], last["rows"]["kept"] / max(result.records, 1)
         lines.append(

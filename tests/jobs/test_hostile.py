@@ -115,7 +115,7 @@ def test_a_gzip_cut_in_half_keeps_what_was_before_and_tells_the_rest(
     packed = gzip.compress("".join(json.dumps(row) + "\n" for row in rows(2000)).encode())
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    values = document(tmp_path / "data", tmp_path / "out", steps=[{"step": "extract"}], max_quarantined=0)
+    values = document(tmp_path / "data", tmp_path / "out", steps=[{"step": "extract"}])
     values["sources"][0]["paths"] = [f"{tmp_path}/data/*.gz"]
     code, said = told(values)
     assert code == 3
