@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.command_line import invoke
+from jobs.recipe import build
 from shards.views import connect
 from tests.jobs.corpus import corpus, document, rows, write_jsonl
 
@@ -204,3 +205,16 @@ def test_no_text_of_a_document_reaches_the_words(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 3
     assert secret not in done.stdout + done.stderr
+
+
+def test_sizes_have_units_in_every_section(tmp_path: Path) -> None:
+    made = build(
+        {
+            "name": "x",
+            "output": str(tmp_path / "out"),
+            "sources": [{"name": "a", "format": "html", "paths": ["pages/*"], "max_record_bytes": "1MiB"}],
+            "steps": [{"step": "extract", "max_html_bytes": "5MB"}],
+        }
+    )
+    assert made.sources[0].max_record_bytes == 1 << 20
+    assert getattr(made.steps[0].step, "max_html_bytes", None) == 5_000_000

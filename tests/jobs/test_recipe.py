@@ -455,18 +455,3 @@ VALUES = st.recursive(
 @given(st.dictionaries(KEYS, VALUES))
 def test_any_values_are_refused_in_lines(document: dict[str, Any]) -> None:
     assert lines_of(lambda: build(document))
-
-
-def test_sizes_have_units_in_every_section(tmp_path: Path) -> None:
-    from jobs.recipe import build
-
-    made = build(
-        {
-            "name": "x",
-            "output": str(tmp_path / "out"),
-            "sources": [{"name": "a", "format": "html", "paths": ["pages/*"], "max_record_bytes": "1MiB"}],
-            "steps": [{"step": "extract", "max_html_bytes": "5MB"}],
-        }
-    )
-    assert made.sources[0].max_record_bytes == 1 << 20
-    assert getattr(made.steps[0].step, "max_html_bytes", None) == 5_000_000
