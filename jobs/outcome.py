@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from jobs.engines.isolate import describe
 from jobs.plan import StepPlan
+from jobs.returned import WrongReturnError, checked
 from shards.manifest import ConservationError
 from shards.schema import DROPPED, QUARANTINE
 from shards.step import FAILURES, Judged, empty
@@ -73,19 +74,37 @@ def settle(name: str, batch: pa.RecordBatch, judged: Judged, *, sizes: Rows, kee
 
 
 def isolated(plan: StepPlan, batch: pa.RecordBatch) -> Judged:
-    """The step's judgement; where it raises, halves are tried until the rows that make it raise stand alone."""
+    """The step's judgement; where it raises, halves are tried until the rows that make it raise stand alone.
+
+    Raises WrongReturnError where it does not raise but returns what no step may.
+    """
     try:
-        judged: Judged = plan.step(batch)
-        return judged
+        judged = plan.step(batch)
+    except WrongReturnError:
+        raise
     except Exception as error:
         if batch.num_rows == 1:
             row = pa.array([0], pa.int32())
             failures = pa.RecordBatch.from_arrays(
-                [row, pa.array([type(error).__name__]), pa.array([describe(error)])], schema=FAILURES
+                [row, pa.array([storable(type(error).__name__)]), pa.array([_words(error)])], schema=FAILURES
             )
             return Judged(kept=batch.slice(0, 0), kept_rows=np.zeros(0, np.int32), failures=failures)
         half = batch.num_rows // 2
         return _join(isolated(plan, batch.slice(0, half)), isolated(plan, batch.slice(half)), half)
+    return checked(plan, batch, judged)
+
+
+def _words(error: Exception) -> str:
+    """What an exception says, as a column can hold it; exceptions of others may fail at saying anything."""
+    try:
+        return storable(describe(error))
+    except Exception as failed:
+        return f"its message cannot be told ({storable(type(failed).__name__)})"
+
+
+def storable(text: str) -> str:
+    """The text with what UTF-8 cannot hold (lone surrogates) written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _join(first: Judged, second: Judged, shift: int) -> Judged:

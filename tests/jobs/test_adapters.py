@@ -47,11 +47,6 @@ class NoStep:
     name = "no"
 
 
-class Wrong(Shouting):
-    def __call__(self, batch):
-        return batch
-
-
 ready = Shouting(0)
 
 
@@ -231,8 +226,6 @@ def test_what_is_no_step_is_refused_before_any_work(own: str) -> None:
         f"args: {own}.ready is made already and takes none; name its class or remove args:"
     )
     assert said(PythonStep, object=f"{own}.Shoutin") == f"object: {own} has no 'Shoutin'; did you mean 'Shouting'?"
-    with pytest.raises(TypeError, match="answered with RecordBatch, a step answers with Judged"):
-        PythonStep(object=f"{own}.Wrong")(batch_of("a"))
 
 
 def test_a_recipe_says_where_the_mistake_is(tmp_path: Path) -> None:
