@@ -120,7 +120,7 @@ class SparkShuffle:
 
     def _frame(self, sql: str, named: dict[str, str]) -> DataFrame:
         for name, folder in named.items():
-            self.session.read.parquet(*[url(path) for path in tables(folder)]).createOrReplaceTempView(name)
+            self.session.read.parquet(*[literal(url(path)) for path in tables(folder)]).createOrReplaceTempView(name)
         return self.session.sql(sql)
 
     def _write(self, frame: DataFrame, out: str) -> None:
@@ -154,6 +154,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def url(path: str) -> str:
     """A path as Spark wants it: absolute and with its scheme."""
     return "file://" + os.path.abspath(filesystem(path)[1]) if is_local(path) else path
+
+
+def literal(path: str) -> str:
+    """A path as Spark's readers want it, which take it for a Hadoop pattern: what would be a wildcard is escaped."""
+    return "".join(f"\\{letter}" if letter in "*?[]{}\\" else letter for letter in path)
 
 
 def _session(workers: int, memory_bytes: int) -> SparkSession:
