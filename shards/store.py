@@ -187,6 +187,7 @@ class ParquetWriter:
                 self._flush()
             self._file.close()
         except BaseException as failed:
+            self._file.is_open = False  # or its destructor would try again, and complain on stderr
             self._context.__exit__(type(failed), failed, failed.__traceback__)
             raise
         self._context.__exit__(kind, error, trace)

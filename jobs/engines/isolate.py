@@ -59,7 +59,7 @@ def _in_child(task: Task, number: int, writing: int) -> None:
         try:
             task(number)
         except BaseException as error:
-            os.write(writing, describe(error).encode()[:MAX_ERROR_BYTES])
+            os.write(writing, describe(error).encode(errors="backslashreplace")[:MAX_ERROR_BYTES])
         status = 0
     finally:
         sys.stderr.flush()
