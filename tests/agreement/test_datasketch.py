@@ -6,14 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import datasketch
 import numpy as np
 import pytest
 
 from dedup import signatures
 from dedup.sketch import hashes32
 from text import ngram_hashes, tokenize
-
-datasketch = pytest.importorskip("datasketch", minversion="2.0")
 
 
 @pytest.mark.parametrize(("permutations", "seed", "ngram"), [(112, 1, 5), (128, 7, 1), (1, 0, 13)])

@@ -207,7 +207,6 @@ def test_one_giant_text_is_compared_like_any_other(verdict: Verdict) -> None:
 
 @pytest.mark.heavy
 def test_spark_decides_as_duckdb_does(verdict: Verdict) -> None:
-    pytest.importorskip("pyspark")
     from jobs.engines.spark import SparkEngine
 
     texts = corpus(11, 300)

@@ -138,7 +138,6 @@ def test_shards_order_and_workers_change_nothing(made: tuple[Path, dict[str, Any
 
 @pytest.mark.heavy
 def test_spark_changes_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
     from jobs.engines.spark import SparkEngine
 
     engine = SparkEngine(workers=2, memory_bytes=1 << 29)
