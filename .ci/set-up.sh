@@ -78,7 +78,7 @@ set_up_packages() {
 
 set_up_kernels() { # compiled once, here: no run, test or worker pays for it
     local stamp
-    stamp="$venv/kernels-$(cat text/*.py ingest/gates.py filters/*.py dedup/*.py train/*.py | cksum | tr -d ' ')"
+    stamp="$venv/kernels-$(cat text/*.py ingest/gates.py filters/*.py dedup/*.py train/*.py train/*/*.py | cksum | tr -d ' ')"
     if [ -e "$stamp" ]; then return; fi
     say "compiling the kernels (a minute the first time)"
     "$python" -c 'import jobs.engines.preload; from ingest.gates import page_cost; page_cost(b"<p>one</p><!-- -->")' >&2

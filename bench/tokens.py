@@ -28,7 +28,7 @@ import tokenizers
 
 from jobs.engines.local import LocalEngine
 from train import Tokenizer, Tokens, train_tokenizer
-from train.tokenizer import one_thread
+from train.tokenise.tokenizer import one_thread
 
 ROOT = Path(__file__).resolve().parent.parent
 END = "<|endoftext|>"

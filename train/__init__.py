@@ -12,19 +12,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from train.bpe import train_tokenizer
-    from train.compiled import compile
-    from train.tokenizer import Tokenizer, load_tokenizer
-    from train.tokens import Tokens
+    from train.tokenise.bpe import train_tokenizer
+    from train.tokenise.compiled import compile
+    from train.tokenise.tokenizer import Tokenizer, load_tokenizer
+    from train.tokenise.tokens import Tokens
 
 __all__ = ["Tokenizer", "Tokens", "compile", "load_tokenizer", "train_tokenizer"]
 
 _HOMES = {
-    "compile": "train.compiled",
-    "Tokenizer": "train.tokenizer",
-    "Tokens": "train.tokens",
-    "load_tokenizer": "train.tokenizer",
-    "train_tokenizer": "train.bpe",
+    "compile": "train.tokenise.compiled",
+    "Tokenizer": "train.tokenise.tokenizer",
+    "Tokens": "train.tokenise.tokens",
+    "load_tokenizer": "train.tokenise.tokenizer",
+    "train_tokenizer": "train.tokenise.bpe",
 }
 
 

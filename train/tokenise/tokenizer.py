@@ -1,4 +1,4 @@
-"""A tokenizer as this project uses it: loaded from a tokenizer.json or trained (train.bpe), applied to text only.
+"""A tokenizer as this project uses it: loaded from a tokenizer.json or trained (train.tokenise.bpe), applied to text only.
 
 Encoding turns text into ids and nothing else. Special tokens are never added by the tokenizer's own post-processor (the
 policy of the token shards adds them, and says so), and never recognised in a document's text.
@@ -22,7 +22,7 @@ import xxhash
 
 from shards.store import filesystem
 from text import buffers_of
-from train.pieces import Ids, Offsets, PieceEncoder
+from train.tokenise.pieces import Ids, Offsets, PieceEncoder
 
 GROUP_CHARS = 1 << 20  # the library keeps some 200 bytes a token until a call returns: this bounds a call
 WINDOW_CHARS = 1 << 18
@@ -74,7 +74,7 @@ class Tokenizer:
     def encode(self, texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> tuple[Ids, Offsets]:
         """(ids uint32, offsets int64[n + 1]): text i is ids[offsets[i]:offsets[i + 1]]; a null text is empty.
 
-        The answer is the library's own; a tokenizer trained here gets it several times faster (train.pieces).
+        The answer is the library's own; a tokenizer trained here gets it several times faster (train.tokenise.pieces).
         """
         if self._cuttable:
             return self._pieces(*buffers_of(texts))
@@ -165,8 +165,8 @@ class Tokenizer:
 
     @cached_property
     def _cuttable(self) -> bool:
-        """Whether this tokenizer splits text by train.bpe.PATTERN and does nothing else to it."""
-        from train.bpe import pre_tokenizer
+        """Whether this tokenizer splits text by train.tokenise.bpe.PATTERN and does nothing else to it."""
+        from train.tokenise.bpe import pre_tokenizer
 
         opened = self.library
         return bool(
@@ -223,7 +223,7 @@ def tokenizers_library() -> Any:
 
 
 def _split() -> Any:
-    from train.bpe import split
+    from train.tokenise.bpe import split
 
     return split()
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import xxhash
 
 from shards.store import read_batches, tables
-from train.bpe import train_tokenizer
-from train.tokenizer import Tokenizer, read_bytes
+from train.tokenise.bpe import train_tokenizer
+from train.tokenise.tokenizer import Tokenizer, read_bytes
 
 SLOT_BITS = 31  # a document's slot is the top 31 bits of its order: what SQL engines without unsigned types divide
 SAMPLE_TEXT_CHARS = 1 << 20  # a longer text gives the training sample its start only, so that no one book is the sample

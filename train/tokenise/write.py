@@ -112,7 +112,7 @@ class ShardWriter:
         self._documents_digest = xxhash.xxh3_128()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows of train.encode.ENCODED in their order."""
+        """Append rows of train.tokenise.encode.ENCODED in their order."""
         firsts = batch.filter(pc.equal(batch.column("part"), 0))
         if firsts.num_rows:
             self._add_documents(firsts)

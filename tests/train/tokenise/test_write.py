@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from train.write import WriteKernel
+from train.tokenise.write import WriteKernel
 
 STREAM = pa.schema(
     [

@@ -12,11 +12,11 @@ from pydantic.dataclasses import dataclass
 
 from shards.step import Shuffle
 from shards.store import filesystem, join, names, read_batches, remove, tables, write_bytes
-from train.bpe import BYTES
-from train.encode import EncodeTask, KeyTask, SampleTask, TrainTask
-from train.layout import Layout, last_sampled_slot
-from train.tokenizer import Tokenizer, TokenizerError, load_tokenizer
-from train.write import WriteKernel, data_name, documents_name
+from train.tokenise.bpe import BYTES
+from train.tokenise.encode import EncodeTask, KeyTask, SampleTask, TrainTask
+from train.tokenise.layout import Layout, last_sampled_slot
+from train.tokenise.tokenizer import Tokenizer, TokenizerError, load_tokenizer
+from train.tokenise.write import WriteKernel, data_name, documents_name
 
 TOKENIZER = "tokenizer.json"
 UINT16_IDS = 1 << 16

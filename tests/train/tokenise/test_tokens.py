@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from jobs.engines.duckdb_shuffle import DuckdbShuffle
 from jobs.engines.local import LocalEngine
 from train import Tokenizer, Tokens, load_tokenizer, train_tokenizer
-from train.encode import PART_TOKENS, SAMPLE_TEXT_CHARS
-from train.tokenizer import TokenizerError
+from train.tokenise.encode import PART_TOKENS, SAMPLE_TEXT_CHARS
+from train.tokenise.tokenizer import TokenizerError
 
 END = "<|endoftext|>"
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("domain", pa.string()), ("text", pa.large_string())])

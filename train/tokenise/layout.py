@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from shards.step import Shuffle
 from shards.store import ParquetWriter, join, read_batches, tables
-from train.encode import SLOT_BITS
+from train.tokenise.encode import SLOT_BITS
 
 SLOTS = 1 << SLOT_BITS
 MAX_SHARDS = 1 << 21  # 31 bits of slot times the shards of a domain stay exact in a double

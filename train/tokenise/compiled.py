@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from text import buffers_of
-from train.pieces import Ids, Offsets, PieceEncoder
+from train.tokenise.pieces import Ids, Offsets, PieceEncoder
 
 
 def compile() -> None:

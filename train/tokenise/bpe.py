@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from train.tokenizer import Tokenizer, tokenizers_library
+from train.tokenise.tokenizer import Tokenizer, tokenizers_library
 
 # What may become one token, in the manner of the GPT-4 and Llama 3 patterns: contractions; letters with one leading
 # character; at most three digits; symbols with a leading space; line ends with the blanks before them; blanks.
 # Marks (\p{M}) count as letters, or words of Indic scripts fall apart. Every repetition is bounded, so that matching
-# and merging stay linear on any run, and a long text can be cut (train.pieces, Tokenizer.encode_strings).
+# and merging stay linear on any run, and a long text can be cut (train.tokenise.pieces, Tokenizer.encode_strings).
 PATTERN = (
     r"'(?i:s|t|re|ve|m|ll|d)"
     r"|[^\r\n\p{L}\p{M}\p{N}]?[\p{L}\p{M}]{1,64}"

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from text import buffers_of
 from train import Tokenizer, load_tokenizer, train_tokenizer
-from train.pieces import PIECE_BYTES, PieceEncoder
-from train.tokenizer import TokenizerError
+from train.tokenise.pieces import PIECE_BYTES, PieceEncoder
+from train.tokenise.tokenizer import TokenizerError
 
 END = "<|endoftext|>"
 SENTENCE = "The quick brown fox (who was 42) jumps over it's lazy dog, isn't it?\n\n    return x+=1;\tif (a<b) {\r\n"
 WORDS = SENTENCE.split(" ")
-# What the cuts of train.pieces decide by: kinds of ASCII, white space outside ASCII, letters, marks, others.
+# What the cuts of train.tokenise.pieces decide by: kinds of ASCII, white space outside ASCII, letters, marks, others.
 TRICKY = [*"aZ7(.'s|<>\"", " ", "  ", "\t", "\n", "\r\n", "\x00", "\x0b", "\x1c", "\x7f", "'s", "'LL", END]
 TRICKY += ["\x85", "\xa0", "\u1680", "\u180e", "\u2003", "\u2028", "\u202f", "\u205f", "\u3000", "\u200b", "\ufeff"]
 TRICKY += [

@@ -1,0 +1,1 @@
+"""Documents to token shards: tokenizers, exact fast encoding, and what lies on disk."""
