@@ -177,8 +177,8 @@ class GroupRun:
         tally = Tally(seconds=time.monotonic() - started, digests={"data": int(told["ordered_digest"], 16)})
         tally.rows.update({"in": rows, "kept": told["documents"]})
         tally.bytes.update({"in": size, "kept": size, "out": size})
-        documents = sizes(join(folder, "documents"))
-        tally.files += [{"name": f"documents/{name}", "bytes": size} for name, size in documents.items()]
+        for kind in ("ends", "documents"):
+            tally.files += [{"name": f"{kind}/{name}", "bytes": b} for name, b in sizes(join(folder, kind)).items()]
         written = manifest(
             step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
             inputs=self._inputs(), tally=tally,

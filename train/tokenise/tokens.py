@@ -16,7 +16,7 @@ from train.tokenise.bpe import BYTES
 from train.tokenise.encode import EncodeTask, KeyTask, SampleTask, TrainTask
 from train.tokenise.layout import Layout, last_sampled_slot
 from train.tokenise.tokenizer import Tokenizer, TokenizerError, load_tokenizer
-from train.tokenise.write import WriteKernel, data_name, documents_name
+from train.tokenise.write import WriteKernel, data_name, documents_name, ends_name
 
 TOKENIZER = "tokenizer.json"
 UINT16_IDS = 1 << 16
@@ -42,7 +42,7 @@ class Tokens:
     """
 
     name: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reads: ClassVar[frozenset[str]] = frozenset({"id", "source", "domain", "text"})
     adds: ClassVar[pa.Schema] = pa.schema([("token_count", pa.int32())])
     libraries: ClassVar[tuple[str, ...]] = ("tokenizers",)
@@ -80,7 +80,7 @@ class Tokens:
         return tuple(dict.fromkeys([*used, *self.special_tokens]))
 
     def run(self, shards: Sequence[str], shuffle: Shuffle, work: str, out: str, seed: int) -> dict[str, Any]:
-        """Write out/tokenizer.json, out/data and out/documents; return what the manifest says of them.
+        """Write out/tokenizer.json, out/data, out/ends and out/documents; return what the manifest says of them.
 
         shards: Parquet files of documents (id, source, domain, text), in any order. work: a folder for what lies
         between; what is finished there is not done again. The same documents, settings and seed give the same bytes,
@@ -165,12 +165,16 @@ class Tokens:
         told = []
         for number, domain in enumerate(layout.owners()):
             row = {key: value for key, value in rows[number].items() if key != "shard"}
-            data, documents = data_name(number, layout.shards), documents_name(number, layout.shards)
+            data = data_name(number, layout.shards)
+            others = {
+                "ends_name": ends_name(number, layout.shards),
+                "documents_name": documents_name(number, layout.shards),
+            }
             files, path = filesystem(join(kernel.out, data))
             if files.size(path) != row["bytes"]:
                 raise RuntimeError(f"{path}: not the {row['bytes']} bytes that were written")
-            told.append({"name": data, "documents_name": documents, "domain": domain, **row})
-        _remove_others(kernel.out, {shard[key] for shard in told for key in ("name", "documents_name")})
+            told.append({"name": data, **others, "domain": domain, **row})
+        _remove_others(kernel.out, {shard[key] for shard in told for key in ("name", "ends_name", "documents_name")})
         return told
 
 
@@ -181,7 +185,7 @@ def _rows(table: str) -> Iterator[dict[str, Any]]:
 
 def _remove_others(out: str, wanted: set[str]) -> None:
     """Remove the parts of an earlier run, which may have had another number of shards."""
-    for folder in ("data", "documents"):
+    for folder in ("data", "ends", "documents"):
         for found in names(join(out, folder)):
             if found.startswith("part-") and f"{folder}/{found}" not in wanted:
                 remove(join(out, folder, found))

@@ -1,11 +1,12 @@
 """Token shards on disk: part-NNNNN-of-NNNNN.bin of raw little-endian ids, and where each document lies in them.
 
     data/part-00000-of-00004.bin            the ids of documents one after another: nothing else, so it can be mapped
+    ends/part-00000-of-00004.bin            a uint64 a document, where it ends in tokens of the shard: to be mapped, too
     documents/part-00000-of-00004.parquet   a row a document in the same order: id, source, domain, shard, start,
                                             token_count
 
-`start` and `token_count` count tokens of the shard; a document's end is the next one's start, and is never inferred
-from an EOS.
+Numbers are little-endian. `start` and `token_count` count tokens of the shard; a document's end is the next one's
+start, and is never inferred from an EOS.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ WRITTEN = pa.schema(
         ("tokens", pa.int64()),
         ("bytes", pa.int64()),
         ("digest", pa.string()),
+        ("ends_digest", pa.string()),
         ("documents_digest", pa.string()),
     ]
 )
@@ -46,6 +48,10 @@ WRITTEN = pa.schema(
 
 def data_name(shard: int, shards: int) -> str:
     return f"data/part-{shard:05d}-of-{shards:05d}.bin"
+
+
+def ends_name(shard: int, shards: int) -> str:
+    return f"ends/part-{shard:05d}-of-{shards:05d}.bin"
 
 
 def documents_name(shard: int, shards: int) -> str:
@@ -82,11 +88,16 @@ class WriteKernel:
 
     @contextmanager
     def writing(self, number: int) -> Iterator[ShardWriter]:
-        """A shard to write; its two files appear at the end, if nothing was raised."""
+        """A shard to write; its three files appear at the end, if nothing was raised."""
         data_url = join(self.out, data_name(number, self.shards))
+        ends_url = join(self.out, ends_name(number, self.shards))
         documents_url = join(self.out, documents_name(number, self.shards))
-        with ParquetWriter(documents_url, DOCUMENTS, with_digest=False) as table, atomic(data_url) as data:
-            writer = ShardWriter(number, self.width, data, table)
+        with (
+            ParquetWriter(documents_url, DOCUMENTS, with_digest=False) as table,
+            atomic(ends_url) as ends,
+            atomic(data_url) as data,
+        ):
+            writer = ShardWriter(number, self.width, data, ends, table)
             yield writer
             writer.check()
 
@@ -100,15 +111,17 @@ class WriteKernel:
 class ShardWriter:
     """One token shard and its documents, written as their parts come."""
 
-    def __init__(self, number: int, width: int, data: IO[bytes], table: ParquetWriter) -> None:
+    def __init__(self, number: int, width: int, data: IO[bytes], ends: IO[bytes], table: ParquetWriter) -> None:
         self.number = number
         self._width = width
         self._data = data
+        self._ends = ends
         self._table = table
         self._documents = 0
         self._tokens = 0  # that the documents so far have, by their token_count
         self._bytes = 0  # that were written
         self._digest = xxhash.xxh3_128()
+        self._ends_digest = xxhash.xxh3_128()
         self._documents_digest = xxhash.xxh3_128()
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -126,7 +139,10 @@ class ShardWriter:
 
     def _add_documents(self, firsts: pa.RecordBatch) -> None:
         counts = np.asarray(firsts.column("token_count"), np.int64)
-        starts = self._tokens + np.cumsum(counts) - counts
+        ends = self._tokens + np.cumsum(counts)
+        starts = ends - counts
+        self._ends.write(ends.astype("<u8").tobytes())
+        self._ends_digest.update(ends.astype("<u8").tobytes())
         self._tokens += int(counts.sum())
         self._documents += len(counts)
         ids = firsts.column("id").to_pylist()
@@ -149,6 +165,7 @@ class ShardWriter:
             self._tokens,
             self._bytes,
             self._digest.hexdigest(),
+            self._ends_digest.hexdigest(),
             self._documents_digest.hexdigest(),
         ]
         return pa.record_batch([[value] for value in row], schema=WRITTEN)

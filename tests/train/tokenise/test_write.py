@@ -50,6 +50,7 @@ def test_batches_change_nothing(size: int, tmp_path: Path) -> None:
         (2, 1, 2, 4),
     ]
     assert np.fromfile(tmp_path / "data/part-00000-of-00003.bin", "<u2").tolist() == [0, 1, 2, 3, 4]
+    assert np.fromfile(tmp_path / "ends/part-00000-of-00003.bin", "<u8").tolist() == [5, 5]
     rows = pq.read_table(tmp_path / "documents/part-00000-of-00003.parquet").to_pylist()
     assert [(row["id"], row["start"], row["token_count"]) for row in rows] == [("a", 0, 5), ("b", 5, 0)]
     assert told == [
@@ -74,6 +75,7 @@ def test_a_stream_that_breaks_leaves_the_shards_before_it(tmp_path: Path) -> Non
     with pytest.raises(OSError, match="disk full"):
         list(WriteKernel(out=str(tmp_path), shards=3, width=2)(broken()))
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
+        "part-00000-of-00003.bin",
         "part-00000-of-00003.bin",
         "part-00000-of-00003.parquet",
     ]
