@@ -36,6 +36,7 @@ ENCODED = pa.schema(
         ("id", pa.string()),
         ("source", pa.string()),
         ("domain", pa.string()),
+        ("language", pa.string()),
         ("input_shard", pa.int32()),
         ("input_row", pa.int64()),
         ("part", pa.int32()),
@@ -104,7 +105,8 @@ class EncodeTask:
     """Rows of tokens as the shards will hold them: little-endian ids with BOS and EOS, a row for PART_TOKENS of them.
 
     Each document has at least one row (part 0), an empty one too. token_count is the whole document's, with its BOS and
-    EOS, and text_bytes its text's. digest: xxh3-128 of the tokenizer file's bytes.
+    EOS, and text_bytes its text's. language is null where the documents tell none. digest: xxh3-128 of the tokenizer
+    file's bytes.
     """
 
     tokenizer: str
@@ -119,7 +121,7 @@ class EncodeTask:
     def __call__(self, shard: int, path: str) -> Iterator[pa.RecordBatch]:
         tokenizer = _opened(self.tokenizer, self.digest, self.controls)
         first = 0
-        columns = ["id", "source", "domain", "text"]
+        columns = ["id", "source", "domain", "language", "text"]  # a column that is not there is left out
         for batch in read_batches(path, columns, batch_rows=BATCH_ROWS):
             for piece in bounded(batch, BATCH_BYTES):
                 yield self._encoded(piece, tokenizer, shard, first)
@@ -139,12 +141,14 @@ class EncodeTask:
         taken = batch.select(["id", "source", "domain"]).take(pa.array(rows))
         keys = order_keys(batch.column("id"), self.seed)[rows]
         source = taken.column("source").fill_null("")
+        language = _language(batch).take(pa.array(rows))
         columns = [
             pa.array(slots(keys)),
             pa.array((keys ^ np.uint64(1 << 63)).view(np.int64)),  # signed, in the same order
             taken.column("id"),
             source,
             pc.coalesce(taken.column("domain"), source),
+            language,
             pa.array(np.full(len(rows), shard, np.int32)),
             pa.array(rows + first),
             pa.array(part.astype(np.int32)),
@@ -188,6 +192,17 @@ def bounded(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
 
 def _sampled(texts: pa.Array) -> pa.Array:
     return pc.utf8_slice_codeunits(texts.cast(pa.large_string()).fill_null(""), 0, SAMPLE_TEXT_CHARS)
+
+
+def _language(batch: pa.RecordBatch) -> pa.Array:
+    """The documents' language; nulls where there is no such column, or one that holds no names."""
+    at = batch.schema.get_field_index("language")
+    if at >= 0:
+        kind = batch.schema.field(at).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)):
+            return batch.column(at).cast(pa.string())
+    return pa.nulls(batch.num_rows, pa.string())
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +16,8 @@ SLOTS = 1 << SLOT_BITS
 MAX_SHARDS = 1 << 21  # 31 bits of slot times the shards of a domain stay exact in a double
 PLAN = pa.schema([("domain", pa.string()), ("first_shard", pa.int32()), ("shard_count", pa.int32())])
 MAX_DOMAINS = 10_000
+UNKNOWN = "und"  # ISO 639's code, for documents of which no language is known
+Sums: TypeAlias = dict[tuple[str, str, str], Counter[str]]
 ALL = ""  # the domain of a layout that does not tell domains apart
 
 
@@ -24,19 +26,19 @@ class Layout:
     """The shards of each domain: `count` of them from `first` on, each a range of hashes of equal width.
 
     table: the same as a Parquet table, for the join. domains: {domain: (first, count)} in order of first.
-    sums: {(domain, source): documents, tokens, bytes of text}.
+    sums: {(domain, source, language): documents, tokens, bytes of text}.
     """
 
     table: str
     by_domain: bool
     domains: dict[str, tuple[int, int]]
-    sums: dict[tuple[str, str], Counter[str]] = field(repr=False)
+    sums: Sums = field(repr=False)
 
     @classmethod
     def of(cls, shuffle: Shuffle, encoded: str, work: str, *, shard_tokens: int, by_domain: bool) -> Layout:
         sums = _sums(shuffle, encoded, work)
         needs: dict[str, Counter[str]] = {} if by_domain else {ALL: Counter()}
-        for (domain, _), counts in sorted(sums.items()):
+        for (domain, *_), counts in sorted(sums.items()):
             needs.setdefault(domain if by_domain else ALL, Counter()).update(counts)
         if len(needs) > MAX_DOMAINS:
             raise ValueError(f"by_domain: {len(needs)} domains would make as many shards; set by_domain: false")
@@ -71,26 +73,20 @@ class Layout:
         shard = f"p.first_shard + CAST(FLOOR(CAST(e.slot AS DOUBLE) * p.shard_count / {SLOTS}e0) AS INT)"
         return f"""
             SELECT CAST({shard} AS INT) AS shard, e.order_key, e.id, e.input_shard, e.input_row, e.part,
-                   e.source, e.domain, e.token_count, e.tokens
+                   e.source, e.domain, e.language, e.text_bytes, e.token_count, e.tokens
             FROM encoded e JOIN layout p ON {on}
         """
 
     def totals(self) -> dict[str, Any]:
-        """Documents, tokens and bytes of text: of all, by domain and by source."""
+        """Documents, tokens and bytes of text: of all, by domain, by source and by language."""
         whole: Counter[str] = Counter()
-        by_domain: dict[str, Counter[str]] = {}
-        by_source: dict[str, Counter[str]] = {}
-        for (domain, source), counts in sorted(self.sums.items()):
+        parts: tuple[dict[str, Counter[str]], ...] = ({}, {}, {})
+        for key, counts in self.sums.items():
             whole.update(counts)
-            by_domain.setdefault(domain, Counter()).update(counts)
-            by_source.setdefault(source, Counter()).update(counts)
-        return {
-            "documents": whole["documents"],
-            "tokens": whole["tokens"],
-            "text_bytes": whole["text_bytes"],
-            "domains": {name: dict(counts) for name, counts in by_domain.items()},
-            "sources": {name: dict(counts) for name, counts in sorted(by_source.items())},
-        }
+            for part, name in zip(parts, key, strict=True):
+                part.setdefault(name, Counter()).update(counts)
+        told = [{name: _told(part[name]) for name in sorted(part)} for part in parts]
+        return {**_told(whole), "domains": told[0], "sources": told[1], "languages": told[2]}
 
     def check(self, written: list[dict[str, Any]]) -> None:
         """Raise unless the shards hold each document and each token once."""
@@ -100,18 +96,23 @@ class Layout:
                 raise RuntimeError(f"token shards: {made} {what} written of {wanted} encoded")
 
 
-def _sums(shuffle: Shuffle, encoded: str, work: str) -> dict[tuple[str, str], Counter[str]]:
-    sql = """
-        SELECT domain, source, COUNT(*) AS documents, CAST(SUM(CAST(token_count AS BIGINT)) AS BIGINT) AS tokens,
+def _told(counts: Counter[str]) -> dict[str, int]:
+    return {name: counts[name] for name in ("documents", "tokens", "text_bytes")}
+
+
+def _sums(shuffle: Shuffle, encoded: str, work: str) -> Sums:
+    sql = f"""
+        SELECT domain, source, COALESCE(language, '{UNKNOWN}') AS language, COUNT(*) AS documents,
+               CAST(SUM(CAST(token_count AS BIGINT)) AS BIGINT) AS tokens,
                CAST(SUM(text_bytes) AS BIGINT) AS text_bytes
-        FROM encoded WHERE part = 0 GROUP BY domain, source
+        FROM encoded WHERE part = 0 GROUP BY domain, source, COALESCE(language, '{UNKNOWN}')
     """
     told = shuffle.query(sql, join(work, "sums"), encoded=encoded)
-    found = {}
+    found: Sums = {}
     for path in tables(told):
         for batch in read_batches(path):
             for row in batch.to_pylist():
-                key = row.pop("domain"), row.pop("source")
+                key = row.pop("domain"), row.pop("source"), row.pop("language")
                 found[key] = Counter({name: int(value) for name, value in row.items()})
     return found
 

@@ -1,7 +1,7 @@
 """Encoding from memory: most pieces of a text were encoded before, so only new ones go to the library.
 
-A text is cut where the pre-tokenizer (train.tokenise.bpe.PATTERN) must begin a new piece whatever stands around, so the ids of
-the whole are the ids of its parts, one after another. Such places, judged from the bytes around them:
+A text is cut where the pre-tokenizer (train.tokenise.bpe.PATTERN) must begin a new piece whatever stands around, so
+the ids of the whole are the ids of its parts, one after another. Such places, judged from the bytes around them:
 
     behind a letter or digit, before an ASCII character of another kind            word|,   x|1   12|px   end|
     behind a symbol, before a digit                                                $|5

@@ -1,4 +1,4 @@
-"""A tokenizer as this project uses it: loaded from a tokenizer.json or trained (train.tokenise.bpe), applied to text only.
+"""A tokenizer as this project uses it: loaded from a file or trained (train.tokenise.bpe), applied to text only.
 
 Encoding turns text into ids and nothing else. Special tokens are never added by the tokenizer's own post-processor (the
 policy of the token shards adds them, and says so), and never recognised in a document's text.

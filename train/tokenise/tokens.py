@@ -42,7 +42,7 @@ class Tokens:
     """
 
     name: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     reads: ClassVar[frozenset[str]] = frozenset({"id", "source", "domain", "text"})
     adds: ClassVar[pa.Schema] = pa.schema([("token_count", pa.int32())])
     libraries: ClassVar[tuple[str, ...]] = ("tokenizers",)
@@ -82,9 +82,10 @@ class Tokens:
     def run(self, shards: Sequence[str], shuffle: Shuffle, work: str, out: str, seed: int) -> dict[str, Any]:
         """Write out/tokenizer.json, out/data, out/ends and out/documents; return what the manifest says of them.
 
-        shards: Parquet files of documents (id, source, domain, text), in any order. work: a folder for what lies
-        between; what is finished there is not done again. The same documents, settings and seed give the same bytes,
-        whatever the shards, workers or engine. Memory: the engine's setting, and a batch of texts a worker.
+        shards: Parquet files of documents (id, source, domain, text, and language where it is known), in any order.
+        work: a folder for what lies between; what is finished there is not done again. The same documents, settings and
+        seed give the same bytes, whatever the shards, workers or engine. Memory: the engine's setting, and a batch of
+        texts a worker.
         Raises TokenizerError for a tokenizer that cannot do this.
         """
         made = self._tokenizer(shards, shuffle, work, seed)

@@ -3,7 +3,7 @@
     data/part-00000-of-00004.bin            the ids of documents one after another: nothing else, so it can be mapped
     ends/part-00000-of-00004.bin            a uint64 a document, where it ends in tokens of the shard: to be mapped, too
     documents/part-00000-of-00004.parquet   a row a document in the same order: id, source, domain, shard, start,
-                                            token_count
+                                            token_count, language (null where none is known), text_bytes (of UTF-8)
 
 Numbers are little-endian. `start` and `token_count` count tokens of the shard; a document's end is the next one's
 start, and is never inferred from an EOS.
@@ -31,6 +31,8 @@ DOCUMENTS = pa.schema(
         ("shard", pa.int32()),
         ("start", pa.int64()),
         ("token_count", pa.int32()),
+        ("language", pa.string()),
+        ("text_bytes", pa.int64()),
     ]
 )
 WRITTEN = pa.schema(
@@ -149,7 +151,8 @@ class ShardWriter:
         lines = [f"{told} {count}\n" for told, count in zip(ids, counts.tolist(), strict=True)]
         self._documents_digest.update("".join(lines).encode())
         columns = [firsts.column(name) for name in ("id", "source", "domain", "shard")]
-        columns += [pa.array(starts), firsts.column("token_count")]
+        columns += [pa.array(starts)]
+        columns += [firsts.column(name) for name in ("token_count", "language", "text_bytes")]
         columns = [column.cast(field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
         self._table.write(pa.record_batch(columns, schema=DOCUMENTS))
 

@@ -136,6 +136,52 @@ def test_shards_order_and_workers_change_nothing(made: tuple[Path, dict[str, Any
     assert run(SMALL, rows, tmp_path, shards=5, shuffle=engine.shuffle()) == made[1]
 
 
+def languages_of(i: int) -> str | None:
+    return ("eng_Latn", "zho_Hans", None)[i % 3]
+
+
+def write_with_languages(rows: Sequence[Row], folder: Path) -> list[str]:
+    """Three shards: languages as text, as a dictionary, and one without the column."""
+    kinds: list[pa.DataType] = [pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+    paths = write(rows, folder, 3)
+    for path, kind in zip(paths, kinds, strict=False):
+        table = pq.read_table(path)
+        told = [languages_of(int(name, 16) if len(name) == 32 else 0) for name in table.column("id").to_pylist()]
+        pq.write_table(table.append_column("language", pa.array(told, pa.string()).cast(kind)), path)
+    return paths
+
+
+def check_languages(folder: Path, told: dict[str, Any], rows: Sequence[Row]) -> None:
+    texts = {name: text or "" for name, _, _, text in rows}
+    without = {name for name, *_ in rows[2::3]}
+    found = read(folder, told)
+    for row in found:
+        known = languages_of(int(row["id"], 16) if len(row["id"]) == 32 else 0)
+        assert row["language"] == (None if row["id"] in without else known)
+        assert row["text_bytes"] == len(texts[row["id"]].encode())
+    assert list(told["languages"]) == ["eng_Latn", "und", "zho_Hans"]
+    for name, counts in told["languages"].items():
+        own = [row for row in found if (row["language"] or "und") == name]
+        assert counts["documents"] == len(own) > 0
+        assert counts["tokens"] == sum(row["token_count"] for row in own)
+        assert counts["text_bytes"] == sum(row["text_bytes"] for row in own)
+
+
+def test_documents_keep_their_language_and_their_bytes_where_a_shard_knows_them(tmp_path: Path) -> None:
+    rows = [row for row in corpus() if row[0] != "twin"]
+    paths = write_with_languages(rows, tmp_path / "in")
+    told = SMALL.run(paths, DuckdbShuffle(), str(tmp_path / "work"), str(tmp_path / "out"), seed=17)
+    check_languages(tmp_path, told, rows)
+
+
+@pytest.mark.parametrize("column", [pa.array([1, 2]), pa.array([["a"], ["b"]])])
+def test_a_language_column_that_holds_no_names_tells_no_language(column: pa.Array, tmp_path: Path) -> None:
+    (path,) = write(corpus(2)[:2], tmp_path / "in", 1)
+    pq.write_table(pq.read_table(path).append_column("language", column), path)
+    told = SMALL.run([path], DuckdbShuffle(), str(tmp_path / "work"), str(tmp_path / "out"), seed=17)
+    assert list(told["languages"]) == ["und"]
+
+
 @pytest.mark.heavy
 def test_spark_changes_nothing(tmp_path: Path) -> None:
     from jobs.engines.spark import SparkEngine
@@ -147,6 +193,10 @@ def test_spark_changes_nothing(tmp_path: Path) -> None:
             wanted = run(step, rows, tmp_path / f"local{number}")
             random.Random(number).shuffle(rows)
             assert run(step, rows, tmp_path / f"spark{number}", shards=4, shuffle=engine.shuffle()) == wanted
+        rows = [row for row in corpus() if row[0] != "twin"]
+        paths = write_with_languages(rows, tmp_path / "in")
+        told = SMALL.run(paths, engine.shuffle(), str(tmp_path / "work"), str(tmp_path / "out"), seed=17)
+        check_languages(tmp_path, told, rows)
     finally:
         engine.close()
 
@@ -252,7 +302,8 @@ def test_the_sample_is_the_first_documents_by_hash_and_does_not_depend_on_shards
     digests = {run(step, rows, tmp_path / str(n), shards=n)["tokenizer"]["digest"] for n in (1, 4)}
     assert len(digests) == 1
     order = sorted(rows, key=lambda row: xxhash.xxh3_64_intdigest(row[0].encode(), seed=17))
-    taken, size = [], 0
+    taken: list[str] = []
+    size = 0
     while size < 5000:
         row = order[len(taken)]
         taken.append((row[3] or "")[:SAMPLE_TEXT_CHARS])

@@ -20,6 +20,8 @@ STREAM = pa.schema(
         ("source", pa.string()),
         ("domain", pa.string()),
         ("token_count", pa.int32()),
+        ("language", pa.string()),
+        ("text_bytes", pa.int64()),
         ("tokens", pa.binary()),
     ]
 )
@@ -29,7 +31,8 @@ PARTS = [(0, "a", 0, 5, [0, 1, 2]), (0, "a", 1, 5, [3, 4]), (0, "b", 0, 0, []), 
 
 def batches(rows: list[tuple[int, str, int, int, list[int]]], size: int) -> Iterator[pa.RecordBatch]:
     table = [
-        (shard, name, part, "s", "d", count, np.array(ids, "<u2").tobytes()) for shard, name, part, count, ids in rows
+        (shard, name, part, "s", "d", count, "eng_Latn", 9 * count, np.array(ids, "<u2").tobytes())
+        for shard, name, part, count, ids in rows
     ]
     for start in range(0, len(table), size):
         columns = [list(column) for column in zip(*table[start : start + size], strict=True)]
@@ -53,6 +56,7 @@ def test_batches_change_nothing(size: int, tmp_path: Path) -> None:
     assert np.fromfile(tmp_path / "ends/part-00000-of-00003.bin", "<u8").tolist() == [5, 5]
     rows = pq.read_table(tmp_path / "documents/part-00000-of-00003.parquet").to_pylist()
     assert [(row["id"], row["start"], row["token_count"]) for row in rows] == [("a", 0, 5), ("b", 5, 0)]
+    assert [(row["language"], row["text_bytes"]) for row in rows] == [("eng_Latn", 45), ("eng_Latn", 0)]
     assert told == [
         row
         for batch in WriteKernel(out=str(tmp_path / "again"), shards=3, width=2)(batches(PARTS, 99))
