@@ -51,14 +51,12 @@ class FileCache:
         missing or is not the one that the manifest names.
         """
         path = self.folder / digest[:2] / f"{digest}-{size}.bin"
-        while True:
-            held = self._take(path, size)
-            if held is not None:
-                return held
+        held = self._take(path, size)
+        if held is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(self.folder / f"{digest[:2]}.lock"):
-                if not _has(path, size):
-                    self._copy(url, path, size, digest)
+                held = self._take(path, size) or self._copy(url, path, size, digest)
+        return held
 
     def is_verified(self, state: os.stat_result, path: str, digest: str) -> bool:
         """Whether a process that used this cache has verified this very file (path, size, times, inode)."""
@@ -88,21 +86,27 @@ class FileCache:
             os.utime(path)  # when it was last taken; deleted meanwhile, it still can be read
         return held
 
-    def _copy(self, url: str, path: Path, size: int, digest: str) -> None:
+    def _copy(self, url: str, path: Path, size: int, digest: str) -> IO[bytes]:
         for _ in range(TRIES):
             partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
+            out = open(partial, "w+b")  # noqa: SIM115 (the caller closes it)
             try:
-                with open(partial, "wb") as out:
-                    _lock(out, exclusive=True)  # a partial file without a lock is a dead process's
-                    found = _transfer(url, out)
-                    out.flush()
-                    os.fsync(out.fileno())
-                    if found == (size, digest):
-                        self._make_room(size)
-                        os.replace(partial, path)
-                        return
+                _lock(out, exclusive=True)  # a partial file without a lock is a dead process's
+                found = _transfer(url, out)
+                out.flush()
+                os.fsync(out.fileno())
+                if found == (size, digest):
+                    self._make_room(size)
+                    os.replace(partial, path)
+                    _lock(out, exclusive=False)
+                    out.seek(0)
+                    return out
+            except BaseException:
+                out.close()
+                raise
             finally:
                 partial.unlink(missing_ok=True)
+            out.close()
         raise TokenShardsError(
             f"{url}: {found[0]} bytes of digest {found[1]}, where the manifest has {size} of {digest}; "
             "copy the tokens again, or write them again"
@@ -140,13 +144,6 @@ def _transfer(url: str, out: IO[bytes]) -> tuple[int, str]:
     except FileNotFoundError as error:
         raise TokenShardsError(f"{url}: no such file; the manifest names it, so copy the tokens again") from error
     return size, digest.hexdigest()
-
-
-def _has(path: Path, size: int) -> bool:
-    try:
-        return path.stat().st_size == size
-    except FileNotFoundError:
-        return False
 
 
 def _lock(file: IO[Any], *, exclusive: bool) -> None:
