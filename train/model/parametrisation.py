@@ -2,7 +2,7 @@
 
 With m = width / base width (Yang et al. 2022, arXiv:2203.03466, table 8, in the form with an output multiplier):
 
-    hidden matrices      variance 1/fan in at the start     Adam's rate / m      weight decay x m (rate x decay constant)
+    hidden matrices      variance 1/fan in at the start     Adam's rate / m      decay x m (rate x decay constant)
     embedding            constant deviation                 rate                 none
     norms, biases        constant                           rate                 none
     readout              constant deviation                 rate                 as given; its input x 1/m
