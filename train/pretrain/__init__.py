@@ -1,0 +1,40 @@
+"""Pretraining, and the training loop that fine-tuning and proxies share.
+
+Pretrain, Change              the recipe's `train:` section
+run(settings, tokens=, out=)  pretrain a model on token shards -> Trained
+Optimisation, SpikeGuard      the settings that any training loop has
+Trainer, World, Stepped       one step on one batch (train.pretrain.trainer says how to use them)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from train.pretrain.distributed import World
+    from train.pretrain.guard import SpikeGuard
+    from train.pretrain.optimisation import Optimisation
+    from train.pretrain.settings import Change, Pretrain
+    from train.pretrain.trainer import Stepped, Trainer, TrainingError
+
+__all__ = ["Change", "Optimisation", "Pretrain", "SpikeGuard", "Stepped", "Trainer", "TrainingError", "World"]
+
+_HOMES = {
+    "Change": "train.pretrain.settings",
+    "Optimisation": "train.pretrain.optimisation",
+    "Pretrain": "train.pretrain.settings",
+    "SpikeGuard": "train.pretrain.guard",
+    "Stepped": "train.pretrain.trainer",
+    "Trainer": "train.pretrain.trainer",
+    "TrainingError": "train.pretrain.trainer",
+    "World": "train.pretrain.distributed",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes seconds to import, and settings need none of it.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'train.pretrain' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

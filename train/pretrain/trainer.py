@@ -1,0 +1,280 @@
+"""One optimiser step on one batch, the same whatever it is cut into: micro-batches, processes, precision.
+
+How to use it, for pretraining, fine-tuning, proxies or a notebook:
+
+    world = World.join()                                          # alone, or one of torchrun's processes
+    trainer = Trainer(model, settings, world=world)               # settings: Optimisation or what derives from it
+    for batch in batches:                                         # this process's rows of each step, any source
+        done = trainer.step(batch, learning_rate=3e-3)            # done.loss: mean over ALL targets of the step
+
+`model` is called as model(tokens, positions, documents) -> logits, like train.model.Transformer; a wrapper (peft's,
+say) needs `groups`, as train.model.parameter_groups makes them. Parameters that need no gradient are neither updated
+nor stored in `tensors()`. train.pretrain.loop.follow adds the rest of a run: schedule, checkpoints, exact resume, the
+spike guard, evaluation and metrics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+import xxhash
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from train.model.losses import losses_by_token, token_losses
+from train.model.parametrisation import parameter_groups
+from train.pretrain.distributed import World, part_like, whole
+from train.pretrain.optimisation import Optimisation
+from train.pretrain.optimisers import Groups, make_optimisers, set_rate
+
+if TYPE_CHECKING:
+    from train.feed.batch import Batch
+
+
+class TrainingError(ValueError):
+    """A run that cannot be trained as asked: one line that says where, what is wrong, and what would be right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """What one step did. loss: nats a target, over all micro-batches and processes. applied: False where loss or
+    gradient were not finite, and so no weight was changed. domains: {index: (sum of nats, targets)}."""
+
+    step: int
+    loss: float
+    targets: int
+    gradient_norm: float
+    learning_rate: float
+    applied: bool
+    domains: dict[int, tuple[float, int]]
+
+
+class Trainer:
+    """A model with its optimisers in one process of a world.
+
+    domains: how many domains batches have; their losses are told apart (at the cost of one more pass over the logits).
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Optimisation,
+        *,
+        world: World | None = None,
+        groups: Groups | None = None,
+        domains: int = 0,
+    ) -> None:
+        self.settings = settings
+        self.world = world or World(device=next(model.parameters()).device)
+        self.model = model.to(self.world.device)
+        if settings.threads is not None:
+            torch.set_num_threads(settings.threads)
+        on_gpu = self.world.device.type == "cuda"
+        self.bf16 = settings.precision == "bf16" or (settings.precision == "auto" and on_gpu)
+        sharding = ("full" if on_gpu else "none") if settings.sharding == "auto" else settings.sharding
+        self.sharded = sharding == "full" and self.world.size > 1
+        layers = _layers(model)
+        if settings.compile:
+            for module in layers or [model]:
+                module.compile()
+        names = None if groups is None else _names(model, groups)
+        if self.sharded:
+            self.world.shard(model, layers, bf16=self.bf16)
+        if groups is None:
+            groups = parameter_groups(model, settings.learning_rate, settings.weight_decay)
+        elif names is not None:
+            own = dict(model.named_parameters())  # sharding puts other tensors in the parameters' places
+            groups = [
+                {**group, "params": [own[name] for name in told]} for group, told in zip(groups, names, strict=True)
+            ]
+        self.optimisers = make_optimisers(groups, settings)
+        self._domains = domains
+
+    def step(self, batch: Batch, *, learning_rate: float) -> Stepped:
+        """Forward, backward and update on this process's rows of one step's batch.
+
+        Raises TrainingError where no target of the whole batch counts.
+        """
+        self.seed_step(batch.step)
+        self.model.train()
+        rows = torch.tensor([len(batch.tokens), int(batch.loss.sum())], dtype=torch.int64, device=self.world.device)
+        most, targets = self._most_rows(rows[0]), int(self.world.sum(rows[1:])[0])
+        if not targets:
+            raise TrainingError(f"step {batch.step}: no target of the batch counts; look at the masks of its rows")
+        sums = torch.zeros(1 + 2 * self._domains, dtype=torch.float64, device=self.world.device)
+        for part in self._micro_batches(batch, most):
+            self._backward(part, sums)
+        if not self.sharded:
+            self.world.sum_gradients(self.model.parameters())
+        norm = self._clip(targets)
+        loss = float(self.world.sum(sums)[0]) / targets
+        applied = math.isfinite(loss) and math.isfinite(norm)
+        if applied:
+            set_rate(self.optimisers, learning_rate)
+            for optimiser in self.optimisers:
+                optimiser.step()
+        self.model.zero_grad(set_to_none=True)
+        told = sums[1:].reshape(2, -1).T.tolist()
+        return Stepped(
+            step=batch.step,
+            loss=loss,
+            targets=targets,
+            gradient_norm=norm,
+            learning_rate=learning_rate,
+            applied=applied,
+            domains={index: (total, int(count)) for index, (total, count) in enumerate(told) if count},
+        )
+
+    def logits(self, tokens: Tensor, positions: Tensor, documents: Tensor) -> Tensor:
+        """The model's answer in the run's precision; on all processes at once where it is sharded."""
+        with torch.autocast(self.world.device.type, dtype=torch.bfloat16, enabled=self.bf16):
+            return cast(Tensor, self.model(tokens, positions, documents))
+
+    def seed_step(self, step: int) -> None:
+        """What is drawn in a step (dropout) follows from seed, step and process: there is no generator to store."""
+        torch.manual_seed(xxhash.xxh3_64_intdigest(f"{self.settings.seed}/{step}/{self.world.rank}".encode()) >> 1)
+
+    def _most_rows(self, own: Tensor) -> int:
+        """The rows of the process that has most of this step: all must make as many forward passes."""
+        if self.world.size == 1:
+            return int(own)
+        most = own.clone()
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        return int(most)
+
+    def _micro_batches(self, batch: Batch, most: int) -> Iterator[Batch]:
+        size = min(self.settings.micro_batch_sequences or most, most)
+        for start in range(0, most, size):
+            part = batch_rows(batch, start, start + size)
+            short = size - len(part.tokens)
+            # Sharded or compiled, every process makes each pass, and of one shape: rows that count for nothing fill up.
+            if short and (self.sharded or self.settings.compile):
+                part = fill(part, short)
+            if len(part.tokens):
+                yield part
+
+    def _backward(self, part: Batch, sums: Tensor) -> None:
+        device = self.world.device
+        tokens, mask = _tensor(part.tokens, device), _tensor(part.loss, device)
+        positions, documents = _tensor(part.positions, device), _tensor(part.documents, device)
+        logits = self.logits(tokens[:, :-1], positions[:, :-1], documents[:, :-1])
+        total, _ = token_losses(logits, tokens[:, 1:], mask)
+        total.backward()  # type: ignore[no-untyped-call]
+        sums[0] += total.detach()
+        if self._domains and part.domains is not None:
+            losses = losses_by_token(logits.detach(), tokens[:, 1:])[mask].to(torch.float64)
+            which = _tensor(part.domains, device)[:, 1:][mask].to(torch.int64)
+            sums[1 : 1 + self._domains].index_add_(0, which, losses)
+            sums[1 + self._domains :].index_add_(0, which, torch.ones_like(losses))
+
+    def _clip(self, targets: int) -> float:
+        """Make the summed gradients those of the mean loss, and bound their norm; the norm before that."""
+        told = [one for one in self.model.parameters() if one.grad is not None]
+        torch._foreach_mul_([one.grad for one in told if one.grad is not None], 1.0 / targets)
+        norm = torch.nn.utils.get_total_norm([one.grad for one in told if one.grad is not None])
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        if self.settings.clip_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(told, self.settings.clip_norm, norm)
+        return float(norm)
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Whole tensors by name: what training changes in the model, and the optimisers' state. On all processes."""
+        for name, holder in self._stored():
+            yield f"model/{name}", whole(holder)
+        for name, state in self._states():
+            for key in sorted(state):
+                yield f"optimizer/{name}/{key}", whole(state[key])
+
+    @torch.no_grad()
+    def load(self, tensors: Iterator[tuple[str, Tensor]]) -> None:
+        """Take over tensors that `tensors` gave, under any number of processes.
+
+        Raises TrainingError when they are of another model or optimiser.
+        """
+        stored = dict(self._stored())
+        parameters = {name: (optimiser, one) for optimiser in self.optimisers for name, one in self._named(optimiser)}
+        for optimiser in self.optimisers:
+            optimiser.state.clear()
+        missing = set(stored)
+        for full, tensor in tensors:
+            kind, _, name = full.partition("/")
+            name, key = (name, "") if kind == "model" else name.rsplit("/", 1)
+            if name not in (stored if kind == "model" else parameters):
+                raise TrainingError(f"the checkpoint has {full}, which this model has not: its settings were others")
+            like = stored[name] if kind == "model" else parameters[name][1]
+            if tensor.ndim and tensor.shape != like.shape:
+                raise TrainingError(f"{full}: {list(tensor.shape)} in the checkpoint, {list(like.shape)} in the model")
+            if kind == "model":
+                like.copy_(part_like(tensor, like))
+                missing.discard(name)
+            else:
+                optimiser, one = parameters[name]
+                optimiser.state[one][key] = part_like(tensor, one) if tensor.ndim else self._scalar(tensor, optimiser)
+        if missing:
+            raise TrainingError(f"the checkpoint lacks {sorted(missing)[0]}: it is of another model")
+
+    def _scalar(self, tensor: Tensor, optimiser: torch.optim.Optimizer) -> Tensor:
+        on_device = self.world.device.type == "cuda" and bool(optimiser.defaults.get("fused"))
+        return tensor.to(self.world.device) if on_device else tensor.clone()
+
+    def _stored(self) -> Iterator[tuple[str, Tensor]]:
+        kept = self.model.state_dict(keep_vars=True)
+        yield from ((name, one) for name, one in self.model.named_parameters() if one.requires_grad)
+        yield from ((name, one) for name, one in self.model.named_buffers() if name in kept)
+
+    def _named(self, optimiser: torch.optim.Optimizer) -> list[tuple[str, nn.Parameter]]:
+        own = {id(one) for group in optimiser.param_groups for one in group["params"]}
+        return [(name, one) for name, one in self.model.named_parameters() if id(one) in own]
+
+    def _states(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for optimiser in self.optimisers:
+            yield from ((name, optimiser.state[one]) for name, one in self._named(optimiser) if one in optimiser.state)
+
+
+def batch_rows(batch: Batch, start: int, stop: int) -> Batch:
+    """Rows start .. stop - 1 of a batch, as far as it has them."""
+    rows = slice(start, stop)
+    return replace(
+        batch,
+        tokens=batch.tokens[rows],
+        documents=batch.documents[rows],
+        positions=batch.positions[rows],
+        loss=batch.loss[rows],
+        domains=None if batch.domains is None else batch.domains[rows],
+    )
+
+
+def fill(batch: Batch, rows: int) -> Batch:
+    """The batch with that many more rows, in which no target counts."""
+
+    def more(array: Any, value: int) -> Any:
+        return np.concatenate([array, np.full((rows, array.shape[1]), value, array.dtype)])
+
+    return replace(
+        batch,
+        tokens=more(batch.tokens, 0),
+        documents=more(batch.documents, -1),
+        positions=more(batch.positions, 0),
+        loss=more(batch.loss, 0),
+        domains=None if batch.domains is None else more(batch.domains, 0),
+    )
+
+
+def _tensor(array: Any, device: torch.device) -> Tensor:
+    return torch.as_tensor(array).to(device, non_blocking=True)
+
+
+def _layers(model: nn.Module) -> list[nn.Module]:
+    """The repeated blocks of a model, wherever it keeps them: what FSDP2 gathers and compile makes once."""
+    found = [module for name, module in model.named_modules() if name.rsplit(".", 1)[-1] == "layers"]
+    return list(found[0].children()) if found else []
+
+
+def _names(model: nn.Module, groups: Groups) -> list[list[str]]:
+    names = {id(one): name for name, one in model.named_parameters()}
+    return [[names[id(one)] for one in group["params"]] for group in groups]
