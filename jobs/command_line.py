@@ -5,15 +5,16 @@ Results go to stdout, words to stderr. Exit 0 done, 1 failed, 2 wrong use, 3 par
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from jobs import failures
+from jobs.commands import Json, Limit, OutArgument, RecipeArgument, Sets, call
+from jobs.train_commands import train
 
 app = typer.Typer(
     name="gristmill",
@@ -31,16 +32,6 @@ class Engine(StrEnum):
 
     local = "local"
     spark = "spark"
-
-
-RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe, a YAML file.")]
-OutArgument = Annotated[str, typer.Argument(metavar="OUT", help="The output folder of a run.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="One-off change, as minhash.bands=20; may be repeated."),
-]
-Json = Annotated[bool, typer.Option("--json", help="The answer as JSON on stdout.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many records of each source.")]
 
 
 def _version(asked: bool) -> None:
@@ -75,19 +66,19 @@ def run(  # noqa: PLR0917 - typer reads options from parameters
     json: Json = False,
 ) -> int:
     """Run a recipe, or what of it is not done yet."""
-    return _call("run", recipe, engine=engine.value, workers=workers, limit=limit, sets=sets or [], json=json)
+    return call("run", recipe, engine=engine.value, workers=workers, limit=limit, sets=sets or [], json=json)
 
 
 @app.command()
 def plan(recipe: RecipeArgument, sets: Sets = None, limit: Limit = None, json: Json = False) -> int:
     """Say what would run and why; no work."""
-    return _call("plan", recipe, sets=sets or [], limit=limit, json=json)
+    return call("plan", recipe, sets=sets or [], limit=limit, json=json)
 
 
 @app.command()
 def check(recipe: RecipeArgument, sets: Sets = None, json: Json = False) -> int:
     """Check the recipe, its inputs, extras and disk; no work."""
-    return _call("check", recipe, sets=sets or [], json=json)
+    return call("check", recipe, sets=sets or [], json=json)
 
 
 @app.command("try")
@@ -98,7 +89,7 @@ def try_(
     json: Json = False,
 ) -> int:
     """Run a sample through every step and show what became of it."""
-    return _call("trial", recipe, n=n, sets=sets or [], json=json)
+    return call("trial", recipe, n=n, sets=sets or [], json=json)
 
 
 @app.command()
@@ -108,7 +99,7 @@ def why(
     json: Json = False,
 ) -> int:
     """Tell one document's way through the steps, and what decided."""
-    return _call("why", out, document, json=json)
+    return call("why", out, document, json=json)
 
 
 @app.command()
@@ -121,7 +112,7 @@ def look(
     json: Json = False,
 ) -> int:
     """Page through documents, kept or dropped."""
-    return _call("look", out, dropped=dropped, n=n, json=json)
+    return call("look", out, dropped=dropped, n=n, json=json)
 
 
 @app.command()
@@ -131,19 +122,19 @@ def sql(
     json: Json = False,
 ) -> int:
     """Ask DuckDB about a run's documents, drops and signals."""
-    return _call("sql", out, query, json=json)
+    return call("sql", out, query, json=json)
 
 
 @app.command()
 def whatif(out: OutArgument, sets: Sets = None, json: Json = False) -> int:
     """Count what other thresholds would keep, without a run."""
-    return _call("whatif", out, sets=sets or [], json=json)
+    return call("whatif", out, sets=sets or [], json=json)
 
 
 @app.command()
 def report(out: OutArgument) -> int:
     """Write one self-contained HTML file about a run."""
-    return _call("report", out)
+    return call("report", out)
 
 
 @app.command()
@@ -152,20 +143,16 @@ def explain(
     json: Json = False,
 ) -> int:
     """Explain a step: settings, defaults, rules, their source."""
-    return _call("explain", step, json=json)
+    return call("explain", step, json=json)
 
 
 @app.command()
 def doctor(json: Json = False) -> int:
     """Look over this installation and machine."""
-    return _call("doctor", json=json)
+    return call("doctor", json=json)
 
 
-def _call(verb: str, *arguments: Any, **options: Any) -> int:
-    module = importlib.import_module(f"jobs.verbs.{verb}")
-    with failures.reader_watched():
-        code: int = module.run(*arguments, **options)
-    return code
+app.add_typer(train, name="train")
 
 
 def invoke(arguments: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs import training
 from jobs.plan import GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
@@ -60,8 +61,8 @@ class GroupRun:
         """Do the group and return its data shards (of tokens: the shards that it read). Raises GroupFailed."""
         started = time.monotonic()
         self._prepare()
-        if self.group.scope == "tokens":
-            self._tokens(started)
+        if not self.group.holds_rows:
+            (self._tokens if self.group.scope == "tokens" else self._train)(started)
             return self.shards
         task = self._task()
         self._each(task)
@@ -71,6 +72,10 @@ class GroupRun:
 
     def _prepare(self) -> None:
         """Clear what other settings left; keep what an interrupted run of these settings finished."""
+        if self.group.scope == "train":
+            training.prepare(self.out, self.group.folder, join(self.out, self._tokens_folder()))
+            remove(join(self.out, self.group.folder, "manifest.json"))
+            return
         mark = {"fingerprint": self.group.fingerprint}
         marks = [join(self.out, step.folder, UNITS, "group.json") for step in self.group.steps]
         if any(read_json(url) != mark for url in marks):
@@ -187,6 +192,29 @@ class GroupRun:
         remove(join(folder, UNITS))
         write_json(join(folder, "manifest.json"), {**written, **told})
         self.progress.end(f"{'tokens':<16} {told['tokens']:>9} in {told['documents']} documents")
+
+    def _train(self, started: float) -> None:
+        """Train on the token shards before it. Its rows are theirs: each document stays where it was."""
+        step, before = self.group.steps[0], self._before()
+        assert before is not None
+        folder = join(self.out, step.folder)
+        self.progress.say(f"train  on {before['tokens']} tokens")
+        tokens = [join(self.out, self._tokens_folder())]
+        told = training.pretrain(step.step, tokens, folder, say=self.progress.say)
+        tally = Tally(seconds=time.monotonic() - started)
+        for what, counts in (("rows", tally.rows), ("bytes", tally.bytes)):
+            counts.update({"in": before[what]["kept"], "kept": before[what]["kept"]})
+        tally.bytes["out"] = before["bytes"]["out"]
+        tally.files += [{"name": f"model/{name}", "bytes": size} for name, size in sizes(join(folder, "model")).items()]
+        written = manifest(
+            step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
+            inputs=self._inputs(), tally=tally,
+        )  # fmt: skip
+        write_json(join(folder, "manifest.json"), {**written, "trained": told})
+        self.progress.end(f"{'train':<16} {training.summary(told)}")
+
+    def _tokens_folder(self) -> str:
+        return self.plan.groups[self.group.number - 1].folder
 
     def _label(self) -> str:
         return step_label(self.group)

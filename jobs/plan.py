@@ -23,7 +23,7 @@ from shards.store import join, read_json, sizes
 if TYPE_CHECKING:
     from ingest import InputFile, Unit
 
-Scope = Literal["ingest", "document", "corpus", "tokens"]
+Scope = Literal["ingest", "document", "corpus", "tokens", "train"]
 SIDES = {"dropped", "signals", "quarantine"}
 SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES = 16, 1 << 20
 INPUTS = ".gristmill/inputs.json"
@@ -62,6 +62,11 @@ class GroupPlan:
     @property
     def folder(self) -> str:
         return self.steps[-1].folder
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether its data are documents."""
+        return self.scope not in ("tokens", "train")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +165,14 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
             name=entry.name, kind=entry.kind, folder=f"{number:02d}-{entry.name}", step=entry.step,
             domains=entry.domains, settings=settings, code=code, fingerprint=upstream, schema=schema,
         )  # fmt: skip
-    if recipe.tokens is not None:
-        settings, code = plain(recipe.tokens), step_code(recipe.tokens)
+    for number, (kind, step) in enumerate((("tokens", recipe.tokens), ("train", recipe.train)), len(entries) + 1):
+        if step is None:
+            return
+        settings, code = plain(step), step_code(step)
+        upstream = fingerprint(kind, code, settings, recipe.seed, limit, upstream)
         yield StepPlan(
-            name="tokens", kind="tokens", folder=f"{len(entries) + 1:02d}-tokens", step=recipe.tokens, domains=None,
-            settings=settings, code=code, schema=schema,
-            fingerprint=fingerprint("tokens", code, settings, recipe.seed, limit, upstream),
+            name=kind, kind=kind, folder=f"{number:02d}-{kind}", step=step, domains=None, settings=settings, code=code,
+            fingerprint=upstream, schema=schema,
         )  # fmt: skip
 
 
@@ -174,7 +181,7 @@ def _groups(steps: Sequence[StepPlan]) -> Iterator[GroupPlan]:
     yield GroupPlan(number=0, scope="ingest", steps=tuple(steps[:2]))
     number, fused = 1, list[StepPlan]()
     for step in steps[2:]:
-        scope = "tokens" if step.kind == "tokens" else STEPS[step.kind].scope
+        scope: Scope = step.kind if step.kind in ("tokens", "train") else STEPS[step.kind].scope  # type: ignore[assignment]
         if scope == "document":
             fused.append(step)
             continue
@@ -232,10 +239,10 @@ def _need(recipe: Recipe, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
     needed, checked = True, list[GroupPlan]()
     for planned in reversed(groups):
         group = planned
-        present = bool(sizes(join(recipe.output, group.folder, "data")))
+        present = group.scope == "train" or bool(sizes(join(recipe.output, group.folder, "data")))
         if group.done and needed and not present:
             group = dataclasses.replace(group, done=False, reason="its data are gone, and wanted")
-        needed = not group.done or recipe.keep == "all" or group.scope == "tokens"
+        needed = not group.done or recipe.keep == "all" or not group.holds_rows
         checked.append(group)
     return tuple(reversed(checked))
 

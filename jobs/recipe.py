@@ -23,7 +23,7 @@ def load(path: str, sets: Sequence[str] = ()) -> Recipe:
 
     Raises MistakesError with a line for each mistake, UserError when the file cannot be read.
     """
-    return _checked(recipe_lines.parse(_read(path), path), sets)
+    return _checked(recipe_lines.parse(read(path), path), sets)
 
 
 def build(document: Mapping[str, Any], sets: Sequence[str] = (), *, label: str = "recipe") -> Recipe:
@@ -43,7 +43,7 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
     sources = recipe_steps.sources(tree)
     recipe_paths.check(tree, sources)
     steps = recipe_steps.steps(tree, sources)
-    tokens = recipe_steps.tokens(tree)
+    tokens, train = recipe_steps.tokens(tree), recipe_steps.train(tree)
     tree.check()
     assert settings is not None
     return Recipe(
@@ -51,12 +51,14 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
         sources=tuple(source for source in sources if source is not None),
         steps=steps,
         tokens=tokens,
+        train=train,
         document=tree.value,
         path=tree.label,
     )
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
+    """The bytes of a recipe or settings file. Raises UserError where it cannot be read."""
     try:
         if "://" in path:
             import fsspec

@@ -13,16 +13,16 @@ from jobs.sizes import parse_size
 if TYPE_CHECKING:
     from ingest import Source
     from shards.step import CorpusStep, Step
-    from train import Tokens
+    from train import Pretrain, Tokens
 
     AnyStep = Step | CorpusStep
 else:
-    Source = Tokens = AnyStep = Any
+    Source = Tokens = Pretrain = AnyStep = Any
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 
-NOT_BUILT = ("mix", "synth", "train")
-SECTIONS = ("sources", "steps", "tokens", *NOT_BUILT)
+NOT_BUILT = ("mix", "synth")
+SECTIONS = ("sources", "steps", "tokens", "train", *NOT_BUILT)
 
 
 MAX_NAME = 200
@@ -89,6 +89,7 @@ class Recipe(Settings):
     sources: tuple[Source, ...]
     steps: tuple[StepEntry, ...]
     tokens: Tokens | None = None
+    train: Pretrain | None = None
     document: dict[str, Any] = Field(default_factory=dict, repr=False)
     path: str = "recipe"
 

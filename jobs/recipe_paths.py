@@ -30,16 +30,17 @@ def expand(tree: Tree) -> None:
 
     The arguments of a step made elsewhere (`args:`) are its own and stay as they are.
     """
-    for key in ("output", "sources", "steps", "tokens"):
+    for key in ("output", "sources", "steps", "tokens", "train"):
         if key in tree.value:
-            tree.value[key] = _expanded(tree, (key,), tree.value[key])
+            tree.value[key] = expanded(tree, (key,), tree.value[key])
 
 
-def _expanded(tree: Tree, path: Path, value: Any) -> Any:
+def expanded(tree: Tree, path: Path, value: Any) -> Any:
+    """A value with each home folder in it put in place; what has none here is noted as a mistake."""
     if isinstance(value, list):
-        return [_expanded(tree, (*path, index), item) for index, item in enumerate(value)]
+        return [expanded(tree, (*path, index), item) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        return {key: item if key in _NOT_PATHS else _expanded(tree, (*path, key), item) for key, item in value.items()}
+        return {key: item if key in _NOT_PATHS else expanded(tree, (*path, key), item) for key, item in value.items()}
     if not isinstance(value, str) or not _HOME.fullmatch(value) or ("/" not in value and path != ("output",)):
         return value
     home = os.path.expanduser(value)

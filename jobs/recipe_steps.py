@@ -1,4 +1,4 @@
-"""The sections of a recipe made into objects: settings, sources, steps and tokens, with the order that steps need."""
+"""The sections of a recipe made into objects (settings, sources, steps, tokens, train), with the order of steps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from jobs.recipe_mistakes import note, shown
 from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
 from jobs.sizes import parse_size
-from jobs.steps import SOURCE, STEPS, TOKENS, load_target
+from jobs.steps import SOURCE, STEPS, TOKENS, TRAIN, load_target
 
 if TYPE_CHECKING:
     from ingest import Source
-    from train import Tokens
+    from train import Pretrain, Tokens
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -75,14 +75,32 @@ def steps(tree: Tree, found: Sequence[Source | None]) -> tuple[StepEntry, ...]:
 
 def tokens(tree: Tree) -> Tokens | None:
     """The `tokens:` section, None where there is none or it is wrong."""
-    section = tree.value.get("tokens")
-    if "tokens" not in tree.value or section is False:
+    return _section(tree, "tokens", TOKENS)
+
+
+def train(tree: Tree) -> Pretrain | None:
+    """The `train:` section, None where there is none or it is wrong."""
+    wanted = tree.value.get("train", False) is not False
+    if wanted and tree.value.get("tokens", False) is False:
+        tree.add(("train",), "there is nothing to train on; add a section tokens:", where="train")
+    if wanted and "://" in str(tree.value.get("output", "")):
+        tree.add(
+            ("train",),
+            "training writes to a local folder only; train from the token shards: gristmill train pretrain --help",
+            where="train",
+        )
+    return _section(tree, "train", TRAIN)
+
+
+def _section(tree: Tree, key: str, target: str) -> Any:
+    section = tree.value.get(key)
+    if key not in tree.value or section is False:
         return None
     if not isinstance(section, dict) and section is not None:
-        tree.add(("tokens",), f"expected a mapping, got {shown(section)}", where="tokens")
+        tree.add((key,), f"expected a mapping, got {shown(section)}", where=key)
         return None
-    loaded = _class(tree, ("tokens",), "tokens", TOKENS)
-    return None if loaded is None else construct(tree, ("tokens",), "tokens", loaded, section or {})
+    loaded = _class(tree, (key,), key, target)
+    return None if loaded is None else construct(tree, (key,), key, loaded, section or {})
 
 
 def construct(tree: Tree, path: Path, where: str, settings_class: type[_T], values: dict[str, Any]) -> _T | None:

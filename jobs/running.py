@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jobs import plan as planning
+from jobs import training
 from jobs.engines.isolate import Task
 from jobs.engines.phases import PhaseError
 from jobs.errors import UserError
@@ -118,7 +119,7 @@ def _run_groups(plan: Plan, engine: Engine, progress: Progress, started: datetim
     for group in plan.groups:
         work = GroupRun(plan=plan, group=group, shards=shards, engine=engine, progress=progress)
         if group.done:
-            shards = work.outputs() if group.scope != "tokens" else shards
+            shards = work.outputs() if group.holds_rows else shards
         else:
             try:
                 shards = work.run()
@@ -141,7 +142,7 @@ def _told(plan: Plan, group: GroupPlan, step: planning.StepPlan) -> dict[str, An
     account = read_manifest(join(plan.recipe.output, step.folder))
     return {
         "step": step.name, "kind": step.kind, "folder": step.folder, "group": group.number,
-        "data": step is group.steps[-1] and group.scope != "tokens", "fingerprint": step.fingerprint,
+        "data": step is group.steps[-1] and group.holds_rows, "fingerprint": step.fingerprint,
         **{key: account.get(key) for key in ("digest", "dropped_digest", "signals_digest")},
     }  # fmt: skip
 
@@ -178,7 +179,11 @@ def _remove_strangers(plan: Plan) -> None:
     found = files.ls(path, detail=False) if files.exists(path) else []
     for name in (entry.rstrip("/").rsplit("/", 1)[-1] for entry in found):
         folder = join(plan.recipe.output, name)
-        if re.fullmatch(r"[0-9]{2}-.+", name) and name not in wanted and is_ours(folder):
+        if not re.fullmatch(r"[0-9]{2}-.+", name) or name in wanted:
+            continue
+        if training.is_trained(plan.recipe.output, name):
+            training.put_aside(plan.recipe.output, name)
+        elif is_ours(folder):
             remove(folder)
 
 
@@ -192,7 +197,7 @@ def _keep_last(plan: Plan) -> None:
     """With keep: last, remove the data of all groups but the last that has data."""
     if plan.recipe.keep != "last":
         return
-    holding = [group for group in plan.groups if group.scope != "tokens"]
+    holding = [group for group in plan.groups if group.holds_rows]
     for group in holding[:-1]:
         remove(join(plan.recipe.output, group.folder, "data"))
 

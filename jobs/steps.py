@@ -49,6 +49,7 @@ STEPS: dict[str, StepKind] = {
 
 SOURCE = "ingest:Source"
 TOKENS = "train:Tokens"
+TRAIN = "train:Pretrain"
 
 
 def load_target(target: str) -> type[Any]:

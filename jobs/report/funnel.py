@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.errors import UserError
 from jobs.report.database import Output, Row
-from jobs.steps import STEPS, TOKENS, load_target
+from jobs.steps import STEPS, TOKENS, TRAIN, load_target
 
 OUTCOMES = ("kept", "dropped", "quarantined")
 RAW = ("read", "extract")
@@ -52,8 +52,8 @@ def verdict(found: Output, tokens: Row | None) -> Row:
     wanted = [entry.get("name", entry.get("step")) for entry in found.run.get("recipe", {}).get("steps", [])]
     done = {step["step"] for step in found.steps}
     missing = [name for name in wanted if name not in done]
-    if found.run.get("recipe", {}).get("tokens") and "tokens" not in done:
-        missing.append("tokens")
+    recipe = found.run.get("recipe", {})
+    missing += [key for key in ("tokens", "train") if recipe.get(key) not in (None, False) and key not in done]
     rows = {"in": first["rows"]["in"], "kept": last["rows"]["kept"]}
     for outcome in ("dropped", "quarantined"):
         rows[outcome] = sum(account["rows"][outcome] for account in accounts)
@@ -149,7 +149,7 @@ def settings(found: Output) -> list[Row]:
 
 def _defaults(kind: str) -> Row | None:
     """The defaults of a kind of step; None where its class cannot be loaded here."""
-    special = {"tokens": TOKENS, "read": "jobs.recipe_model:Settings"}
+    special = {"tokens": TOKENS, "train": TRAIN, "read": "jobs.recipe_model:Settings"}
     target = special.get(kind) or (STEPS[kind].target if kind in STEPS else None)
     if target is None:
         return None

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jobs.report import charts, histograms, numbers
+from jobs.report import charts, curves, histograms, numbers
 from jobs.report.visible import line, visible
 
 FOLDER = Path(__file__).parent
@@ -41,7 +41,11 @@ def render(report: dict[str, Any]) -> str:
         share=lambda value: "" if value is None else numbers.percent(value, 1),
     )
     environment.globals.update(
-        percent=numbers.percent, flow=charts.flow, histogram=histograms.histogram, columns=charts.columns
+        percent=numbers.percent,
+        flow=charts.flow,
+        histogram=histograms.histogram,
+        columns=charts.columns,
+        curves=curves.curves,
     )
     # Our own file is the only thing that is not escaped.
     styles = markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))

@@ -44,6 +44,8 @@ def findings(recipe: Recipe) -> Iterator[Finding]:
         yield from _step(entry)
     if recipe.tokens is not None:
         yield _tokens(recipe.tokens)
+    if recipe.train is not None:
+        yield _train()
     yield from _credentials(recipe)
     yield _output(recipe.output)
     if "://" not in recipe.output:
@@ -126,6 +128,15 @@ def _tokens(tokens: Any) -> Finding:
     except (ValueError, OSError) as error:
         return from_error("tokens", error, "see: gristmill explain tokens")
     return Finding(what="tokens", state="ok", found=f"tokenizers {machine.version('tokenizers')}")
+
+
+def _train() -> Finding:
+    missing = machine.missing(("torch", "safetensors", "transformers"))
+    if missing:
+        return Finding(
+            what="train", state="bad", found=f"needs {', '.join(missing)}", mend="pip install 'gristmill[train]'"
+        )
+    return Finding(what="train", state="ok", found=f"torch {machine.version('torch')}")
 
 
 def _credentials(recipe: Recipe) -> Iterator[Finding]:

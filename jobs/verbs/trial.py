@@ -24,14 +24,14 @@ NARROW = 100
 def run(recipe: str, n: int = 200, sets: Sequence[str] = (), json: bool = False) -> int:
     """Run the first n records of each source through the steps of a recipe; nothing is left behind.
 
-    Tokens are left out: a tokenizer of a few texts says nothing. Raises UserError as `run` does. Exit code 1 where
-    shards failed.
+    Tokens and training are left out: a tokenizer of a few texts says nothing. Raises UserError as `run` does. Exit
+    code 1 where shards failed.
     """
     from jobs.running import run as run_recipe
 
     loaded = recipes.load(recipe, list(sets))
     with tempfile.TemporaryDirectory(prefix="gristmill-try-") as folder:
-        document = {key: value for key, value in loaded.document.items() if key != "tokens"} | {
+        document = {key: value for key, value in loaded.document.items() if key not in ("tokens", "train")} | {
             "output": folder,
             "keep_dropped": 1.0,
             "max_quarantined": 1.0,

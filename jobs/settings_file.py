@@ -1,0 +1,48 @@
+"""A YAML file of settings for a job that is not a recipe (pretraining alone, SFT, proxies), read as strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from jobs import recipe_lines, recipe_paths, recipe_sets
+from jobs.recipe import read
+from jobs.recipe_mistakes import shown
+from jobs.recipe_steps import construct
+
+_T = TypeVar("_T")
+
+
+def load(
+    path: str, settings_class: type[_T], places: Mapping[str, str], sets: Sequence[str] = ()
+) -> tuple[_T, dict[str, Any]]:
+    """The settings that a file holds, and its `places`: {key: "path" or "paths"}, keys beside them that say where to
+    read and write, all of them required.
+
+    Raises MistakesError with a line for each mistake, UserError when the file cannot be read.
+    """
+    tree = recipe_lines.parse(read(path), path)
+    fields = tuple(getattr(settings_class, "__dataclass_fields__", {}))
+    recipe_sets.apply(tree, sets, (*places, *fields))
+    found: dict[str, Any] = {}
+    for key, kind in places.items():
+        value = tree.value.pop(key, None)
+        right = isinstance(value, str) and value if kind == "path" else _are_paths(value)
+        if not right:
+            wanted = f"{key}: folder/name" if kind == "path" else f"{key}: [folder/name]"
+            said = (
+                "is missing"
+                if value is None
+                else f"expected {'text' if kind == 'path' else 'a list'}, got {shown(value)}"
+            )
+            tree.add((key,), f"{said}; write {wanted}", where=key)
+            continue
+        found[key] = recipe_paths.expanded(tree, (key,), value)
+    settings = construct(tree, (), "", settings_class, tree.value)
+    tree.check()
+    assert settings is not None
+    return settings, found
+
+
+def _are_paths(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) and item for item in value)

@@ -1,0 +1,58 @@
+"""`gristmill train ...`, `gristmill budget` and `gristmill export`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jobs.commands import Json, OutArgument, Processes, Sets, SettingsArgument, call
+
+train = typer.Typer(
+    help="Train on token shards: tokenizers, pretraining, fine-tuning, proxies; and prove what was trained on.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@train.command("tokenizers")
+def tokenizers(
+    out: OutArgument,
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="tokenizer.json, .model or .tiktoken files.")],
+    plot: Annotated[str | None, typer.Option("--plot", metavar="FILE.svg", help="Where to draw it.")] = None,
+    sample_bytes: Annotated[int, typer.Option("--sample-bytes", min=1, help="Text to encode a domain.")] = 16 << 20,
+    json: Json = False,
+) -> int:
+    """Compare tokenizers on a run's documents, by domain and language."""
+    return call("train.tokenizers", out, files, plot=plot, sample_bytes=sample_bytes, json=json)
+
+
+@train.command("pretrain")
+def pretrain(settings: SettingsArgument, processes: Processes = 1, sets: Sets = None, json: Json = False) -> int:
+    """Pretrain a model on token shards, or go on where it stopped."""
+    return call("train.pretrain", settings, processes=processes, sets=sets or [], json=json)
+
+
+@train.command("sft")
+def sft(settings: SettingsArgument, processes: Processes = 1, sets: Sets = None, json: Json = False) -> int:
+    """Fine-tune a model on conversations."""
+    return call("train.sft", settings, processes=processes, sets=sets or [], json=json)
+
+
+@train.command("proxies")
+def proxies(settings: SettingsArgument, sets: Sets = None, json: Json = False) -> int:
+    """Train small models on many mixtures; write a table of observations."""
+    return call("train.proxies", settings, sets=sets or [], json=json)
+
+
+@train.command("audit")
+def audit(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a training run.")],
+    steps: Annotated[str | None, typer.Option("--steps", metavar="A:B", help="Steps A to B-1; default: all.")] = None,
+    document: Annotated[str | None, typer.Option("--document", metavar="ID", help="When it was trained on.")] = None,
+    verify: Annotated[str, typer.Option("--verify", help="Read again and compare: all, sample or none.")] = "all",
+    json: Json = False,
+) -> int:
+    """Prove what a training run saw: nothing lost, nothing repeated."""
+    return call("train.audit", run, steps=steps, document=document, verify=verify, json=json)
