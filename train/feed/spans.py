@@ -22,7 +22,7 @@ class Placed(NamedTuple):
     shard: Int32s
     document: Int64s
     start: Int64s
-    count: Int32s
+    slots: Int32s
     repeats: Bools
 
 
@@ -92,6 +92,6 @@ NOTHING = Placed(
     shard=np.zeros(0, np.int32),
     document=np.zeros(0, np.int64),
     start=np.zeros(0, np.int64),
-    count=np.zeros(0, np.int32),
+    slots=np.zeros(0, np.int32),
     repeats=np.zeros(0, np.bool_),
 )
