@@ -79,6 +79,11 @@ class Watch:
             return None
         return Spike(self._suspect[0], step, self._reasons[0])
 
+    @property
+    def suspect_since(self) -> int | None:
+        """The first of the suspect steps that may become a spike."""
+        return self._suspect[0] if self._suspect else None
+
     def forget(self) -> None:
         """Start anew: another mixture or batch size has another loss."""
         self._losses.clear()

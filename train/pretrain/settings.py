@@ -112,11 +112,11 @@ class Pretrain(Optimisation):
     @property
     def total_steps(self) -> int:
         """Steps in all, changes counted."""
-        ends = [self.steps_at(-1)]
+        end = self.steps_at(-1)
         for change in self.changes:
-            if change.at_step < ends[-1]:
-                ends.append(self.steps_at(change.at_step))
-        return ends[-1]
+            if change.at_step <= end:
+                end = self.steps_at(change.at_step)
+        return end
 
     def learning_rate_at(self, step: int) -> float:
         told = [one.learning_rate for one in self.changes if one.at_step <= step and one.learning_rate]
