@@ -2,8 +2,10 @@
 
 Pretrain, Change              the recipe's `train:` section
 run(settings, tokens=, out=)  pretrain a model on token shards -> Trained
+plan_of(settings, shards)     the plan that it follows
 Optimisation, SpikeGuard      the settings that any training loop has
 Trainer, World, Stepped       one step on one batch (train.pretrain.trainer says how to use them)
+Course, follow                a whole run over batches from anywhere (train.pretrain.loop)
 """
 
 from __future__ import annotations
@@ -13,11 +15,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from train.pretrain.distributed import World
     from train.pretrain.guard import SpikeGuard
+    from train.pretrain.loop import Course, follow
     from train.pretrain.optimisation import Optimisation
+    from train.pretrain.running import Trained, plan_of, run
     from train.pretrain.settings import Change, Pretrain
     from train.pretrain.trainer import Stepped, Trainer, TrainingError
 
-__all__ = ["Change", "Optimisation", "Pretrain", "SpikeGuard", "Stepped", "Trainer", "TrainingError", "World"]
+__all__ = [
+    "Change",
+    "Course",
+    "Optimisation",
+    "Pretrain",
+    "SpikeGuard",
+    "Stepped",
+    "Trained",
+    "Trainer",
+    "TrainingError",
+    "World",
+    "follow",
+    "plan_of",
+    "run",
+]
 
 _HOMES = {
     "Change": "train.pretrain.settings",
@@ -28,6 +46,11 @@ _HOMES = {
     "Trainer": "train.pretrain.trainer",
     "TrainingError": "train.pretrain.trainer",
     "World": "train.pretrain.distributed",
+    "Course": "train.pretrain.loop",
+    "follow": "train.pretrain.loop",
+    "Trained": "train.pretrain.running",
+    "plan_of": "train.pretrain.running",
+    "run": "train.pretrain.running",
 }
 
 

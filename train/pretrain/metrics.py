@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from typing import IO, Any
@@ -98,11 +97,6 @@ class Progress:
         if self._stream is not None:
             self._stream.write(f"\r\x1b[Ktrain: {line}\n" if self._live else f"train: {line}\n")
             self._stream.flush()
-
-
-def standard_error(rank: int) -> IO[str] | None:
-    """Where process 0 tells its progress."""
-    return sys.stderr if rank == 0 else None
 
 
 def _duration(seconds: float) -> str:

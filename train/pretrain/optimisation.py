@@ -81,6 +81,7 @@ FREE_TO_CHANGE = frozenset(
         "checkpoint_every_steps",
         "keep_checkpoints",
         "evaluate_every_steps",
+        "guard",
         "threads",
     }
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
+from train.model.settings import ModelSettings
 from train.pretrain.optimisation import FREE_TO_CHANGE, Count, Optimisation
 
 Weight = Annotated[float, Field(ge=0)]
@@ -57,7 +58,8 @@ class Pretrain(Optimisation):
     evaluation_sequences: rows of held-out text a domain, at most, in whole documents; None takes all of it.
     changes: settings that change at given steps, in order.
     workers: processes of the loader; 0 loads in the training process.
-    peak_flops: of the accelerator a process, per second; with it the metrics tell the share that is used (MFU).
+    model_dtype: of the weights in OUT/model; training keeps float32 whatever it is.
+    peak_flops: of a process's accelerator, per second; with it the metrics tell the share that is used (MFU).
     """
 
     layers: Count = 4
@@ -74,13 +76,14 @@ class Pretrain(Optimisation):
     sequence_tokens: int = Field(default=1024, ge=2)
     batch_sequences: Count = 32
     packing: Packing = "concat"
-    overflow: Literal["split", "truncate", "drop"] = "split"
+    overflow: Literal["split", "crop", "drop"] = "split"
     isolate: bool = True
     steps: Count | None = None
     tokens: Count | None = None
     evaluation_sequences: Count | None = 64
     changes: tuple[Change, ...] = ()
     workers: int = Field(default=0, ge=0)
+    model_dtype: Literal["float32", "bfloat16"] = "float32"
     peak_flops: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
@@ -94,7 +97,32 @@ class Pretrain(Optimisation):
             raise ValueError(f"changes: at_step {told} must rise, with one change a step")
         if self.weights is not None and not any(self.weights.values()):
             raise ValueError("weights: all are 0; give at least one domain a weight")
+        try:
+            self.model(vocab_size=2)
+        except ValidationError as error:
+            raise ValueError(str(error.errors()[0]["ctx"]["error"])) from error
         return self
+
+    def model(self, vocab_size: int) -> ModelSettings:
+        """The model's settings for a vocabulary."""
+        changed = (one.sequence_tokens for one in self.changes if one.sequence_tokens is not None)
+        return ModelSettings(
+            vocab_size=vocab_size,
+            layers=self.layers,
+            width=self.width,
+            heads=self.heads,
+            key_value_heads=self.key_value_heads,
+            feed_forward_width=self.feed_forward_width,
+            tie_embeddings=self.tie_embeddings,
+            rope_theta=self.rope_theta,
+            mup_base_width=self.mup_base_width,
+            max_positions=max([self.sequence_tokens, *changed]),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, the way a settings file says them."""
+        told: dict[str, Any] = TypeAdapter(Pretrain).dump_python(self, mode="json")
+        return told
 
     def batch_tokens(self, step: int) -> int:
         """Targets of the batch of a step, padding included: batch_sequences * sequence_tokens as they are then."""
@@ -133,4 +161,4 @@ class Pretrain(Optimisation):
         return step + -(-left // self.batch_tokens(step))
 
 
-FREE = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "peak_flops"}
+FREE = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "model_dtype", "peak_flops"}

@@ -1,0 +1,51 @@
+"""python -m train.pretrain SETTINGS.json, alone or by torchrun. The file holds {"settings", "tokens", "out"}."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pydantic import TypeAdapter, ValidationError
+
+from train.pretrain.settings import Pretrain
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 done, 1 failed, 2 wrong use; what is wrong is one line on stderr."""
+    if len(arguments) != 1:
+        print("use: python -m train.pretrain SETTINGS.json", file=sys.stderr)
+        return 2
+    try:
+        told = _told(arguments[0])
+    except (OSError, ValueError) as error:
+        print(f"{arguments[0]}: {error}", file=sys.stderr)
+        return 2
+    settings, tokens, out = told
+    from train.pretrain.running import run
+
+    try:
+        run(settings, tokens=tokens, out=out, progress=sys.stderr)
+    except (ValueError, RuntimeError) as error:
+        if "\n" in str(error):  # not one of ours
+            raise
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _told(path: str) -> tuple[Pretrain, list[str], str]:
+    with open(path, encoding="utf-8") as file:
+        told = json.load(file)
+    unknown = sorted(set(told) ^ {"settings", "tokens", "out"}) if isinstance(told, dict) else ["no object"]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: it would hold settings, tokens and out, and nothing else")
+    try:
+        settings = TypeAdapter(Pretrain).validate_json(json.dumps(told["settings"]), strict=True)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg']}" for one in error.errors()]
+        raise ValueError("; ".join(lines)) from error
+    return settings, [told["tokens"]] if isinstance(told["tokens"], str) else told["tokens"], told["out"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

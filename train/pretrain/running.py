@@ -1,0 +1,274 @@
+"""Pretraining from token shards to a model that other libraries load.
+
+OUT/plan.json           the plan's state, the token folders, the settings: what `audit` reads beside OUT/ledger
+OUT/ledger/             what each process was really given, step by step
+OUT/metrics.jsonl       train.pretrain.metrics
+OUT/checkpoints/        train.pretrain.checkpoints
+OUT/model/              the trained model in the Hugging Face Llama layout, with its tokenizer
+OUT/loss.svg            train.pretrain.plot
+OUT/trained.json        the result, written last
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import IO, Any, Literal
+
+from shards.store import filesystem, is_local, join, read_json, remove, sweep, write_json
+from train.feed.batch import Batch
+from train.feed.ledger import Ledger
+from train.feed.loader import Loader
+from train.feed.plan import Plan
+from train.feed.token_shards import TokenShards
+from train.model.checkpoint import save_hugging_face
+from train.model.settings import ModelSettings
+from train.model.transformer import Transformer
+from train.pretrain.continuation import continuation_check, identity_of
+from train.pretrain.distributed import World, whole
+from train.pretrain.evaluation import evaluate
+from train.pretrain.held_out import HeldOut
+from train.pretrain.loop import Course, Standing, follow
+from train.pretrain.metrics import Progress
+from train.pretrain.plot import plot_losses
+from train.pretrain.rates import rate_factor
+from train.pretrain.settings import Pretrain
+from train.pretrain.token_bytes import token_bytes
+from train.pretrain.trainer import Trainer, TrainingError
+from train.tokenise.tokenizer import load_tokenizer
+
+RESULT, LOCK = "trained.json", ".training"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """The result of a run. steps: updates and skipped ones. tokens: targets trained on. parameters: of the model.
+
+    loss: nats a target of the last step. bits_per_byte, nats_per_token: on all held-out text, None where there is none;
+    by_domain, by_language: {name: {bits_per_byte, nats_per_token, targets, bytes}}. rollbacks: what the guard did.
+    model: folder of the model.
+    """
+
+    steps: int
+    tokens: int
+    parameters: int
+    loss: float | None
+    bits_per_byte: float | None
+    nats_per_token: float | None
+    by_domain: dict[str, dict[str, Any]]
+    by_language: dict[str, dict[str, Any]]
+    rollbacks: list[dict[str, Any]]
+    model: str
+
+
+def run(
+    settings: Pretrain,
+    *,
+    tokens: str | Sequence[str],
+    out: str,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    progress: IO[str] | None = None,
+) -> Trained:
+    """Pretrain on token shards; again on the same `out` goes on where it stopped.
+
+    tokens: folders of token shards, or of the runs that made them. out: a local folder. progress: where to tell of it
+    (process 0 only). Alone or in one of torchrun's processes, which all return the same.
+    Raises TrainingError, PlanError, TokenShardsError, CheckpointError, Diverged: one line each.
+    """
+    if not is_local(out):
+        raise TrainingError(f"out: {out} is no local folder; train into one, and copy it when it is done")
+    world = World.join(device)
+    try:
+        with _alone(out, world):
+            return _Pretraining(settings, tokens, out, world, progress if world.rank == 0 else None).run()
+    finally:
+        world.leave()
+
+
+def plan_of(settings: Pretrain, shards: TokenShards) -> Plan:
+    """The plan that settings describe, with a segment a change."""
+    plan = Plan.new(
+        shards,
+        weights=settings.weights,
+        sequence_tokens=settings.sequence_tokens,
+        batch_sequences=settings.batch_sequences,
+        seed=settings.seed,
+        packing=settings.packing,
+        overflow=settings.overflow,
+        max_epochs=settings.max_epochs,
+        held_out=settings.held_out,
+    )
+    for change in settings.changes:
+        if change.of_plan:
+            plan = plan.change(change.at_step, **change.of_plan)
+    return plan
+
+
+class _Pretraining:
+    def __init__(
+        self, settings: Pretrain, tokens: str | Sequence[str], out: str, world: World, progress: IO[str] | None
+    ) -> None:
+        self.settings, self.out, self.world, self.progress = settings, out, world, progress
+        self.shards = TokenShards.open(tokens)
+        self.plan = plan_of(settings, self.shards)
+        self.steps = settings.total_steps
+        self._check()
+
+    def _check(self) -> None:
+        if self.plan.steps is not None and self.plan.steps < self.steps:
+            raise TrainingError(
+                f"steps: {self.steps} are more than the {self.plan.steps} that max_epochs leaves; raise max_epochs, or "
+                "train for fewer"
+            )
+        rows = [self.settings.batch_sequences, *(one.batch_sequences or 1 << 62 for one in self.settings.changes)]
+        if min(rows) < self.world.size:
+            raise TrainingError(
+                f"batch_sequences: {min(rows)} are fewer than the {self.world.size} processes; give each at least one"
+            )
+
+    def run(self) -> Trained:
+        model = Transformer(self.settings.model(self.shards.vocab_size), seed=self.settings.seed)
+        parameters = sum(one.numel() for one in model.parameters())
+        trainer = Trainer(model, self.settings, world=self.world, domains=len(self.plan.domains))
+        tokenizer = join(self.shards.folders[0], "tokenizer.json")
+        standing = follow(
+            trainer,
+            self._course(trainer, tokenizer),
+            self.out,
+            progress=Progress(self.progress, steps=self.steps),
+        )
+        return self._finish(trainer, standing, tokenizer, parameters)
+
+    def _course(self, trainer: Trainer, tokenizer: str) -> Course:
+        held_out = HeldOut.of(
+            self.shards,
+            share=self.settings.held_out,
+            sequence_tokens=self.settings.sequence_tokens,
+            max_rows=self.settings.evaluation_sequences,
+        )
+        bytes_of_token = token_bytes(load_tokenizer(tokenizer))
+        shape = trainer.model.settings
+        assert isinstance(shape, ModelSettings)
+        return Course(
+            steps=self.steps,
+            batches=self._batches,
+            learning_rate=self._learning_rate,
+            domains=tuple(domain.name for domain in self.shards.domains),
+            evaluate=(lambda: evaluate(trainer, held_out, bytes_of_token).row()) if held_out.batch.rows else None,
+            anew=frozenset(change.at_step for change in self.settings.changes),
+            identity=identity_of(self.settings, self.shards),
+            check=continuation_check(self.settings, self.shards, self.out),
+            ledger=self._ledger,
+            flops_per_target=flops_per_target(shape, self.settings.sequence_tokens),
+            peak_flops=self.settings.peak_flops,
+        )
+
+    def _batches(self, start: int) -> Iterable[Batch]:
+        return Loader(
+            self.plan,
+            self.shards,
+            start_step=start,
+            stop_step=self.steps,
+            rank=self.world.rank,
+            world_size=self.world.size,
+            workers=self.settings.workers,
+            isolate=self.settings.isolate,
+        )
+
+    def _learning_rate(self, step: int) -> float:
+        told = self.settings
+        return told.learning_rate_at(step) * rate_factor(
+            step,
+            steps=told.steps_at(step),
+            warmup_steps=told.warmup_steps,
+            schedule=told.schedule,
+            decay_share=told.decay_share,
+            decay_shape=told.decay_shape,
+            final_share=told.final_share,
+        )
+
+    def _ledger(self, start: int) -> Ledger:
+        """Begin an attempt: from here on OUT holds no finished run."""
+        if self.world.rank == 0:
+            remove(join(self.out, RESULT))
+            told = {"plan": dict(self.plan.state()), "tokens": list(self.shards.folders)}
+            write_json(join(self.out, "plan.json"), {**told, "settings": self.settings.plain()})
+        return Ledger.open(
+            join(self.out, "ledger"),
+            rank=self.world.rank,
+            world_size=self.world.size,
+            plan=self.plan,
+            start_step=start,
+            isolate=self.settings.isolate,
+        )
+
+    def _finish(self, trainer: Trainer, standing: Standing, tokenizer: str, parameters: int) -> Trained:
+        told = standing.evaluation or {}
+        trained = Trained(
+            steps=standing.step,
+            tokens=standing.targets,
+            parameters=parameters,
+            loss=standing.loss,
+            bits_per_byte=told.get("bits_per_byte"),
+            nats_per_token=told.get("nats_per_token"),
+            by_domain=told.get("by_domain", {}),
+            by_language=told.get("by_language", {}),
+            rollbacks=standing.rollbacks,
+            model=join(self.out, "model"),
+        )
+        if read_json(join(self.out, RESULT)) != _stored(trained):
+            state = {name: whole(tensor).cpu() for name, tensor in trainer.model.state_dict().items()}
+            if self.world.rank == 0:
+                self._write(trainer, state, tokenizer)
+                write_json(join(self.out, RESULT), _stored(trained))
+        self.world.wait()
+        return trained
+
+    def _write(self, trainer: Trainer, state: dict[str, Any], tokenizer: str) -> None:
+        save_hugging_face(
+            trainer.model,
+            join(self.out, "model"),
+            tokenizer,
+            dtype=self.settings.model_dtype,
+            state=state,
+            bos_id=self.shards.bos_id,
+            eos_id=self.shards.eos_id,
+        )
+        plot_losses(self.out)
+
+
+def flops_per_target(shape: ModelSettings, sequence_tokens: int) -> float:
+    """FLOPs that training on a target takes: 6 a weight (the readout's, not the embedding's) and 6 L d T for causal
+    attention over whole rows (Chowdhery et al. 2022, arXiv:2204.02311, appendix B; train.compute counts packing too).
+    """
+    sizes = shape.shape
+    attention = 2 * sizes.width * (sizes.heads + sizes.key_value_heads) * sizes.head_width
+    weights = sizes.layers * (attention + 3 * sizes.width * sizes.feed_forward_width) + sizes.width * sizes.vocab_size
+    return 6.0 * weights + 6.0 * sizes.layers * sizes.heads * sizes.head_width * sequence_tokens
+
+
+def _stored(trained: Trained) -> dict[str, Any]:
+    return {**asdict(trained), "model": "model"}
+
+
+@contextmanager
+def _alone(out: str, world: World) -> Iterator[None]:
+    """Hold OUT for this run, by a lock that ends with the process. Raises TrainingError where another run holds it."""
+    folder = filesystem(out)[1]
+    os.makedirs(folder, exist_ok=True)
+    if world.rank != 0:
+        yield
+        return
+    import fcntl
+
+    with open(os.path.join(folder, LOCK), "ab") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise TrainingError(
+                f"out: another run is training into {out}; wait for it, or use another folder"
+            ) from error
+        sweep(out)
+        yield
