@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
+from contextlib import redirect_stderr
 
 from train.model.checkpoint import DTYPES, Dtype, write_checkpoint
 from train.model.hugging_face import CheckpointError, SpecialIds, settings_of
@@ -18,12 +20,11 @@ def convert_gguf(file: str, folder: str, *, dtype: Dtype = "float32") -> None:
     if not os.path.isfile(file):
         raise CheckpointError(f"{file}: not there; give a local .gguf file")
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
     where, name = os.path.split(os.path.abspath(file))
-    tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name)
-    model = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=DTYPES[dtype])
+    with redirect_stderr(io.StringIO()):  # progress bars
+        tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name)
+        model = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=DTYPES[dtype])
     told = model.config.to_dict()
     told.pop("quantization_config", None)
     settings = settings_of(told, file)

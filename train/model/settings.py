@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
@@ -56,7 +57,8 @@ class ModelSettings:
     tie_embeddings: the readout is the embedding. query_key_value_bias: biases there and nowhere else (Qwen 2).
     rope_theta, rope_scaling, norm_epsilon: Su et al. 2021 (arXiv:2104.09864); None = not scaled.
     max_positions: told to other libraries; nothing here breaks beyond it.
-    initial_deviation: of embedding and readout at the start (0.02: GPT-2, Llama's configs).
+    initial_deviation: of embedding and readout at the start (0.02: GPT-2, Llama's configs). zero_readout: an untied
+        readout starts at 0 instead, which muP permits and which leaves no trace of the start in the logits.
     mup_base_width: the width at which learning rates were found; None is the standard parametrisation. See
         parametrisation.py. mup_base_head_width: the head width then; None: heads keep their width and grow in number.
     """
@@ -75,6 +77,7 @@ class ModelSettings:
     norm_epsilon: float = Field(default=1e-5, gt=0)
     max_positions: int = Field(default=2048, ge=1)
     initial_deviation: float = Field(default=0.02, ge=0)
+    zero_readout: bool = False
     mup_base_width: int | None = Field(default=None, ge=1)
     mup_base_head_width: int | None = Field(default=None, ge=1)
 
@@ -87,6 +90,8 @@ class ModelSettings:
             raise ValueError(f"key_value_heads: {shape.key_value_heads} do not divide heads {shape.heads}")
         if shape.head_width % 2:
             raise ValueError(f"head_width: {shape.head_width} is odd; rotary positions turn pairs")
+        if self.zero_readout and self.tie_embeddings:
+            raise ValueError("zero_readout: needs tie_embeddings false; a tied readout is the embedding")
         if self.mup_base_head_width is not None and self.mup_base_width is None:
             raise ValueError("mup_base_head_width: needs mup_base_width")
         return self
@@ -103,6 +108,26 @@ class ModelSettings:
             head_width=self.head_width or self.width // self.heads,
             feed_forward_width=self.feed_forward_width or multiple * math.ceil(8 * self.width / (3 * multiple)),
         )
+
+    def at_width(self, width: int) -> ModelSettings:
+        """The same model wider or narrower: its heads keep their width and change in number, groups alike; with
+        mup_base_head_width the heads keep their number and change in width. A feed-forward width that was given keeps
+        its ratio."""
+        shape, wider = self.shape, width / self.width
+        heads = wider if self.mup_base_head_width is None else 1.0
+        asked = {
+            "heads": shape.heads * heads,
+            "key_value_heads": shape.key_value_heads * heads,
+            "head_width": shape.head_width * wider / heads,
+            "feed_forward_width": None if self.feed_forward_width is None else self.feed_forward_width * wider,
+        }
+        for name, size in asked.items():
+            if size is not None and size != round(size):
+                raise ValueError(
+                    f"width {width}: {name} would be {size:g}; take a multiple of {self.width} or other heads"
+                )
+        whole: dict[str, Any] = {name: None if size is None else round(size) for name, size in asked.items()}
+        return dataclasses.replace(self, width=width, **whole)
 
     @property
     def width_ratio(self) -> float:

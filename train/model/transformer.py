@@ -127,13 +127,15 @@ class Transformer(nn.Module):
 
         Hidden matrices: normal, deviation 1/sqrt(fan in) (LeCun et al. 1998; muP's table 8 asks for variance 1/fan in
         too), the two that write to the residual stream divided by sqrt(2 layers) (Radford et al. 2019, GPT-2, section
-        2.3). Embedding and readout: settings.initial_deviation. Norms 1, biases 0.
+        2.3). Embedding and readout: settings.initial_deviation (or zero_readout). Norms 1, biases 0.
         """
         generator = torch.Generator(self.embed_tokens.weight.device).manual_seed(seed)
         residual = 1 / math.sqrt(2 * self.settings.layers)
         for name, weight in self.named_parameters():
             if weight.ndim < 2:
                 weight.fill_(1.0 if "norm" in name else 0.0)
+            elif name.startswith("lm_head") and self.settings.zero_readout:
+                weight.zero_()
             elif name.startswith(("embed_tokens", "lm_head")):
                 weight.normal_(0, self.settings.initial_deviation, generator=generator)
             else:
