@@ -57,6 +57,19 @@ class Batch:
         """Targets that count: what losses are divided by."""
         return int(np.count_nonzero(self.loss))
 
+    def take(self, first: int, rows: int) -> Batch:
+        """Some of its rows, as views."""
+        rows_of = slice(first, first + rows)
+        return Batch(
+            tokens=self.tokens[rows_of],
+            documents=self.documents[rows_of],
+            positions=self.positions[rows_of],
+            loss=self.loss[rows_of],
+            domains=None if self.domains is None else self.domains[rows_of],
+            step=self.step,
+            first_sequence=self.first_sequence + first,
+        )
+
     def digest(self) -> str:
         """xxh3-64 of token ids, pieces and loss mask: what a model is shown, whatever made it."""
         digest = xxhash.xxh3_64()

@@ -164,7 +164,7 @@ class TokenShards:
     def documents(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The table of a shard's documents (id, source, domain, shard, start, token_count, ...), verified."""
         manifest, row = self._place(shard)
-        url = join(manifest.folder, manifest.documents_names[row].decode())
+        url = self.documents_url(shard)
         wanted = None if columns is None else list(dict.fromkeys([*columns, "id", "token_count"]))
         try:
             batches = list(read_batches(url, wanted, batch_rows=1 << 16))
@@ -177,6 +177,11 @@ class TokenShards:
             _same(url, xxhash.xxh3_128_hexdigest(lines.encode()), manifest.documents_digests[row].decode())
             self._verified.add(("documents", shard))
         return table if columns is None else table.select(list(columns))
+
+    def documents_url(self, shard: int) -> str:
+        """The Parquet file of a shard's documents."""
+        manifest, row = self._place(shard)
+        return join(manifest.folder, manifest.documents_names[row].decode())
 
     def _place(self, shard: int) -> tuple[TokenManifest, int]:
         if not 0 <= shard < len(self.shard_tokens):
