@@ -95,3 +95,10 @@ NOTHING = Placed(
     slots=np.zeros(0, np.int32),
     repeats=np.zeros(0, np.bool_),
 )
+
+
+def chained(parts: Sequence[Placed]) -> Placed:
+    """Spans one after another; the rows are numbered already."""
+    if len(parts) == 1:
+        return parts[0]
+    return Placed._make(map(np.concatenate, zip(*parts, strict=True))) if parts else NOTHING

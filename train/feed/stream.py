@@ -72,15 +72,18 @@ class Stream:
     key: np.uint64
 
     @classmethod
-    def of(cls, index: TokenIndex, number: int, *, seed: int, held_out: Fraction, block_tokens: int) -> Stream:
-        """The stream of the domain with this number; its last documents, `held_out` of its tokens, stay out."""
+    def of(cls, index: TokenIndex, number: int, *, seed: int, held_out: float | Fraction, block_tokens: int) -> Stream:
+        """The stream of the domain with this number; its last documents, `held_out` of its tokens, stay out.
+
+        The share counts as the decimal that it is written as: 0.1 is a tenth.
+        """
         domain = index.domains[number]
         whole = int(domain.offsets[-1])
         return cls(
             number=number,
             domain=domain,
             index=index,
-            tokens=_cut(index, domain, (1 - held_out) * whole),
+            tokens=_cut(index, domain, (1 - Fraction(str(float(held_out)))) * whole),
             whole=whole,
             block_tokens=block_tokens,
             key=key_of("epochs", seed, domain.name),
