@@ -21,7 +21,7 @@ class Optimisation:
 
     micro_batch_sequences: sequences a forward pass and process; a step's batch is cut into as many as it takes. The
         loss is divided by the whole batch's number of targets over all micro-batches and processes, so that neither
-        changes what is trained. None is the whole batch of a process at once.
+        changes what is trained. None is as many as keep the logits small (train.pretrain.trainer.LOGITS).
     optimizer: adamw, or muon for the hidden matrices with adamw for the rest (train.pretrain.muon).
     learning_rate: the peak, of the base width under muP. OLMo-core's proxy ladder uses 0.0047 * (N / 108e6)^(-1/3) / 2
         for N parameters. betas, epsilon: of AdamW. momentum: of Muon.

@@ -28,12 +28,18 @@ from torch.distributed.tensor import DTensor
 
 from train.model.losses import losses_by_token, token_losses
 from train.model.parametrisation import parameter_groups
+from train.model.settings import ModelSettings
 from train.pretrain.distributed import World, part_like, whole
 from train.pretrain.optimisation import Optimisation
 from train.pretrain.optimisers import Groups, make_optimisers, set_rate
 
 if TYPE_CHECKING:
     from train.feed.batch import Batch
+
+
+# Entries of a micro-batch's logits where settings leave its size open. On a CPU what leaves the caches costs more than
+# a further pass: 2,048 targets of 2,048 entries, say; a GPU wants 2^29 (1 GiB in bf16).
+LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}
 
 
 class TrainingError(ValueError):
@@ -147,8 +153,14 @@ class Trainer:
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
         return int(most)
 
+    def _rows_of(self, width: int) -> int:
+        """Rows of that width whose logits are of LOGITS entries."""
+        found = (getattr(module, "settings", None) for module in self.model.modules())
+        entries = next((one.vocab_size for one in found if isinstance(one, ModelSettings)), 1) * width
+        return max(1, LOGITS[self.world.device.type] // entries)
+
     def _micro_batches(self, batch: Batch, most: int) -> Iterator[Batch]:
-        size = min(self.settings.micro_batch_sequences or most, most)
+        size = min(self.settings.micro_batch_sequences or self._rows_of(batch.tokens.shape[1]), most)
         for start in range(0, most, size):
             part = batch_rows(batch, start, start + size)
             short = size - len(part.tokens)

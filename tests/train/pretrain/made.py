@@ -58,7 +58,7 @@ def make_text_tokens(
         keys = [f"{name}-{number}-{row}" for row in range(len(parts))]
         part = f"part-{number:05d}-of-{len(lists):05d}"
         told = {"domain": name, "documents": len(parts), "tokens": len(tokens), "bytes": tokens.nbytes}
-        for key, kind, data in ((", "data", tokens.tobytes()), ("ends_", "ends", ends.tobytes())):
+        for key, kind, data in (("", "data", tokens.tobytes()), ("ends_", "ends", ends.tobytes())):
             write_bytes(str(folder / kind / f"{part}.bin"), data)
             told |= {f"{key}name": f"{kind}/{part}.bin", f"{key}digest": xxhash.xxh3_128_hexdigest(data)}
         lines = "".join(f"{key} {len(own)}\n" for key, own in zip(keys, parts, strict=True))
