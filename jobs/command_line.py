@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from jobs import failures
+from jobs.budget_command import budget
 from jobs.commands import Json, Limit, OutArgument, RecipeArgument, Sets, call
-from jobs.train_commands import train
+from jobs.train_commands import export, train
 
 app = typer.Typer(
     name="gristmill",
@@ -152,6 +153,8 @@ def doctor(json: Json = False) -> int:
     return call("doctor", json=json)
 
 
+app.command()(export)
+app.command()(budget)
 app.add_typer(train, name="train")
 
 

@@ -56,3 +56,22 @@ def audit(
 ) -> int:
     """Prove what a training run saw: nothing lost, nothing repeated."""
     return call("train.audit", run, steps=steps, document=document, verify=verify, json=json)
+
+
+def export(  # noqa: PLR0917 - typer reads options from parameters
+    out: OutArgument,
+    to: Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="The format; without it, all.")] = None,
+    destination: Annotated[
+        str | None, typer.Option("--destination", metavar="DIR", help="A new folder; default: OUT/exports/FORMAT.")
+    ] = None,
+    domains: Annotated[
+        list[str] | None, typer.Option("--domain", metavar="NAME", help="Only this domain; may be repeated.")
+    ] = None,
+    together: Annotated[bool, typer.Option("--together", help="All domains as one, not files for each.")] = False,
+    sets: Sets = None,
+    json: Json = False,
+) -> int:
+    """Write token shards or documents in another program's format."""
+    return call(
+        "export", out, to=to, destination=destination, domains=domains, together=together, sets=sets or [], json=json
+    )
