@@ -117,9 +117,8 @@ def load_hugging_face(folder: str, *, dtype: Dtype = "float32") -> Transformer:
     if settings.tie_embeddings:
         found["lm_head.weight"] = found["embed_tokens.weight"]
     model.load_state_dict(found, assign=True)
-    if settings.tie_embeddings:
-        model.lm_head.weight = model.embed_tokens.weight
-    return model.requires_grad_(True)
+    model.tie()
+    return model
 
 
 def folded(state: Mapping[str, Tensor], settings: ModelSettings) -> dict[str, Tensor]:

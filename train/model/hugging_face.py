@@ -106,7 +106,9 @@ def settings_of(config: Mapping[str, Any], where: str) -> ModelSettings:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         told = ".".join(str(part) for part in first["loc"])
-        raise CheckpointError(f"{where}: {told + ': ' if told else ''}{first['msg']}") from None
+        raise CheckpointError(
+            f"{where}: {told + ': ' if told else ''}{first['msg'].removeprefix('Value error, ')}"
+        ) from None
 
 
 def _refuse(config: Mapping[str, Any], where: str) -> None:

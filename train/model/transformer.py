@@ -116,10 +116,14 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(Layer(settings) for _ in range(shape.layers))
         self.norm = RMSNorm(shape.width, settings.norm_epsilon)
         self.lm_head = Matrix(shape.width, shape.vocab_size, bias=False)
-        if settings.tie_embeddings:
-            self.lm_head.weight = self.embed_tokens.weight
+        self.tie()
         if seed is not None:
             self.initialise(seed)
+
+    def tie(self) -> None:
+        """Make a tied readout the embedding's own tensor; again after to_empty, which makes two tensors of one."""
+        if self.settings.tie_embeddings:
+            self.lm_head.weight = self.embed_tokens.weight
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
@@ -129,6 +133,7 @@ class Transformer(nn.Module):
         too), the two that write to the residual stream divided by sqrt(2 layers) (Radford et al. 2019, GPT-2, section
         2.3). Embedding and readout: settings.initial_deviation (or zero_readout). Norms 1, biases 0.
         """
+        self.tie()
         generator = torch.Generator(self.embed_tokens.weight.device).manual_seed(seed)
         residual = 1 / math.sqrt(2 * self.settings.layers)
         for name, weight in self.named_parameters():
