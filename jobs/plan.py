@@ -169,7 +169,8 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
         if step is None:
             return
         settings, code = plain(step), step_code(step)
-        upstream = fingerprint(kind, code, settings, recipe.seed, limit, upstream)
+        shaping = {name: value for name, value in settings.items() if name not in getattr(step, "free", ())}
+        upstream = fingerprint(kind, code, shaping, recipe.seed, limit, upstream)
         yield StepPlan(
             name=kind, kind=kind, folder=f"{number:02d}-{kind}", step=step, domains=None, settings=settings, code=code,
             fingerprint=upstream, schema=schema,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -61,6 +61,12 @@ class Pretrain(Optimisation):
     model_dtype: of the weights in OUT/model; training keeps float32 whatever it is.
     peak_flops: of a process's accelerator, per second; with it the metrics tell the share that is used (MFU).
     """
+
+    name: ClassVar[str] = "train"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ("torch",)
+    free: ClassVar[frozenset[str]] = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "model_dtype", "peak_flops"}
+    """Settings that may differ between a run and its continuation."""
 
     layers: Count = 4
     width: Count = 128
@@ -161,4 +167,4 @@ class Pretrain(Optimisation):
         return step + -(-left // self.batch_tokens(step))
 
 
-FREE = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "model_dtype", "peak_flops"}
+FREE = Pretrain.free
