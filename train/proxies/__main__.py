@@ -1,0 +1,52 @@
+"""python -m train.proxies SETTINGS.json, which holds {"settings", "tokens", "out"}, perhaps "retry_failed": true."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pydantic import TypeAdapter, ValidationError
+
+from train.proxies.settings import Proxies
+
+NEEDED = {"settings", "tokens", "out"}
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 done (failed runs are rows of the table), 1 failed, 2 wrong use, told in one line on stderr."""
+    if len(arguments) != 1:
+        print("use: python -m train.proxies SETTINGS.json", file=sys.stderr)
+        return 2
+    try:
+        settings, tokens, out, retry_failed = _told(arguments[0])
+    except (OSError, ValueError) as error:
+        print(f"{arguments[0]}: {error}", file=sys.stderr)
+        return 2
+    from train.proxies.running import run
+
+    try:
+        run(settings, tokens=tokens, out=out, retry_failed=retry_failed, progress=sys.stderr)
+    except (ValueError, RuntimeError) as error:
+        if "\n" in str(error):  # not one of ours
+            raise
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _told(path: str) -> tuple[Proxies, list[str], str, bool]:
+    with open(path, encoding="utf-8") as file:
+        told = json.load(file)
+    if not isinstance(told, dict) or set(told) - {"retry_failed"} != NEEDED:
+        raise ValueError("it would hold settings, tokens and out, perhaps retry_failed, and nothing else")
+    try:
+        settings = TypeAdapter(Proxies).validate_json(json.dumps(told["settings"]))
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg']}" for one in error.errors()]
+        raise ValueError("; ".join(lines)) from error
+    tokens = [told["tokens"]] if isinstance(told["tokens"], str) else list(told["tokens"])
+    return settings, tokens, str(told["out"]), told.get("retry_failed", False) is True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
