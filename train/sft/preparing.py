@@ -68,6 +68,17 @@ class Reading:
     tokenizer: ChatTokenizer
     template: ChatTemplate | None
 
+    @classmethod
+    def of(cls, chat: Chat, tokenizer: ChatTokenizer, model_folder: str) -> Reading:
+        """With the template that the settings name. Plain text needs none, so there it may be missing."""
+        try:
+            template = tokenizer.template(chat, model_folder)
+        except SftError:
+            if chat.text_rows == "chat" or chat.template is not None:
+                raise
+            template = None
+        return cls(chat=chat, tokenizer=tokenizer, template=template)
+
     @property
     def digest(self) -> str:
         told = [VERSION, repr(self.chat), self.tokenizer.digest, self.template.digest if self.template else None]

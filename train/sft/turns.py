@@ -61,7 +61,8 @@ def examples(row: Conversation, template: ChatTemplate | None, chat: Chat) -> li
         return [
             Example(text=prompt + completion, spans=((len(prompt), len(prompt) + len(completion)),), append_eos=True)
         ]
-    assert template is not None
+    if template is None:
+        raise Refused("template_refused", "there is no chat template")
     numbers = [number for number, trained in enumerate(row.trained) if trained]
     answers = [_answer(row, number, template, chat) for number in numbers]
     groups: list[list[Answer]] = []  # of answers that one rendering shows as inference would have seen each
