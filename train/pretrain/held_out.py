@@ -14,7 +14,6 @@ before it, it is an ordinary token, and the BOS is what is not predicted). EOS i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +86,7 @@ def _rows_of(
 
 def held_out_documents(shards: TokenShards, number: int, share: float) -> Pieces:
     """The documents of a domain that a plan with held_out = share never gives, in the order of the shards."""
-    stream = Stream.of(shards, number, seed=0, held_out=Fraction(share), block_tokens=1 << 16)
+    stream = Stream.of(shards, number, seed=0, held_out=share, block_tokens=1 << 16)
     return stream.pieces(np.array([stream.tokens]), np.array([stream.whole - stream.tokens]))
 
 

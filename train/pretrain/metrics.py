@@ -49,7 +49,7 @@ class Metrics:
         return os.fstat(self._file.fileno()).st_size
 
     def truncate(self, size: int) -> None:
-        if self._file is not None:
+        if self._file is not None and os.fstat(self._file.fileno()).st_size > size:
             self._file.truncate(size)
 
     def close(self) -> None:

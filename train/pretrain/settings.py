@@ -14,15 +14,16 @@ Weight = Annotated[float, Field(ge=0)]
 Epochs = Annotated[float, Field(gt=0)]
 MaxEpochs = Epochs | dict[str, Epochs] | None
 Packing = Literal["concat", "best_fit"]
-PLAN_CHANGES = ("weights", "batch_sequences", "sequence_tokens", "packing", "max_epochs")
+PLAN_CHANGES = ("weights", "batch_sequences", "sequence_tokens", "packing", "overflow", "max_epochs")
+Overflow = Literal["split", "crop", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Change:
     """What holds from update `at_step` (from 0) on; None leaves a setting as it was.
 
-    weights, batch_sequences, sequence_tokens, packing, max_epochs: a new segment of the plan; each source goes on where
-    it stopped. learning_rate, steps: the schedule's, from this step on.
+    weights, batch_sequences, sequence_tokens, packing, overflow, max_epochs: a new segment of the plan, in which each
+    domain goes on where it stopped. learning_rate, steps: the schedule's, from this step on.
     """
 
     at_step: int = Field(ge=0)
@@ -30,6 +31,7 @@ class Change:
     batch_sequences: Count | None = None
     sequence_tokens: Annotated[int, Field(ge=2)] | None = None
     packing: Packing | None = None
+    overflow: Overflow | None = None
     max_epochs: MaxEpochs = None
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     steps: Count | None = None
@@ -47,13 +49,15 @@ class Pretrain(Optimisation):
     layers, width, heads, key_value_heads, feed_forward_width, tie_embeddings, rope_theta: sizes of the model, see
         train.model.ModelSettings; the vocabulary is the tokens'. mup_base_width: the width that learning_rate was
         tuned at; None is the standard parametrisation.
-    weights: share of the training tokens by domain (they need not sum to 1); None is natural, as the shards are.
+    weights: share of the training tokens of every domain (they need not sum to 1; 0 leaves one out); None is natural,
+        as many as it has.
     max_epochs: how often a domain may be repeated at most, one number or by domain; what a spent domain cannot give
         goes to the others by their weights.
     held_out: share of each domain's tokens that is never trained on, and that bits per byte are measured on.
     sequence_tokens: targets a row. batch_sequences: rows a step, over all processes.
     packing: concat cuts a stream of documents; best_fit keeps documents whole where they fit. overflow: what best_fit
-        does with what is longer than a row. isolate: attention, positions and loss stop at document boundaries.
+        does with what fits no row: split, crop or drop. isolate: attention, positions and loss end where a document
+        does.
     steps or tokens: the length of the run, exactly one of them; tokens are rounded up to whole steps.
     evaluation_sequences: rows of held-out text a domain, at most, in whole documents; None takes all of it.
     changes: settings that change at given steps, in order.
@@ -82,7 +86,7 @@ class Pretrain(Optimisation):
     sequence_tokens: int = Field(default=1024, ge=2)
     batch_sequences: Count = 32
     packing: Packing = "concat"
-    overflow: Literal["split", "crop", "drop"] = "split"
+    overflow: Overflow = "split"
     isolate: bool = True
     steps: Count | None = None
     tokens: Count | None = None
