@@ -56,11 +56,15 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """attempts in order. steps: what remains of each step by all ranks, nothing void. checkpoints in order."""
+    """attempts in order. steps: what remains of each step by all ranks, nothing void. checkpoints in order.
+
+    last_step: the last that anything remains of, among all steps; -1 where nothing does.
+    """
 
     attempts: tuple[Attempt, ...]
     steps: dict[int, list[Recorded]]
     checkpoints: tuple[Checkpoint, ...]
+    last_step: int
 
     @property
     def closed(self) -> int | None:
@@ -103,6 +107,7 @@ class _Replay:
         self.attempts: list[Attempt] = []
         self.steps: dict[int, list[Recorded]] = {}
         self.learned: set[int] = set()
+        self.last = -1
         self.checkpoints: list[Checkpoint] = []
 
     def attempt(
@@ -159,6 +164,7 @@ class _Replay:
                 closed = line["closed"]
             else:
                 step = line["step"]
+                self.last = max(self.last, step)
                 if leads and step in self.watch and "skipped" not in line:
                     self.learned.add(step)
                 if self.wanted is None or step in self.wanted:
@@ -170,6 +176,7 @@ class _Replay:
         """What was applied from a step on is no part of the model any more."""
         for old in [old for old in self.steps if old >= step]:
             del self.steps[old]
+        self.last = min(self.last, step - 1)
         if learned:
             self.learned = {old for old in self.learned if old < step}
             self.checkpoints = [
@@ -178,7 +185,9 @@ class _Replay:
 
     def history(self) -> History:
         steps = dict(sorted(self.steps.items()))
-        return History(attempts=tuple(self.attempts), steps=steps, checkpoints=tuple(self.checkpoints))
+        return History(
+            attempts=tuple(self.attempts), steps=steps, checkpoints=tuple(self.checkpoints), last_step=self.last
+        )
 
 
 def _abandoned(found: Checkpoint) -> Checkpoint:

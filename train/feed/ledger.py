@@ -120,13 +120,15 @@ class Ledger:
         """The attempt ended in order."""
         if not self._closed:
             self._write({"closed": self._next_step})
-            self._abandon()
+            self.abandon()
 
-    def _abandon(self) -> None:
-        self._closed = True
-        self._flush()
-        if self._file is not None:
-            self._file.close()
+    def abandon(self) -> None:
+        """The attempt ended out of order: what is recorded stays, and no closing line."""
+        if not self._closed:
+            self._closed = True
+            self._flush()
+            if self._file is not None:
+                self._file.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -134,8 +136,8 @@ class Ledger:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
             self.close()
-        elif not self._closed:
-            self._abandon()
+        else:
+            self.abandon()
 
     @staticmethod
     def _step(batch: Batch) -> dict[str, Any]:

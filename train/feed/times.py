@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,13 @@ class TokenTimes:
         self._level = np.zeros(1, np.int64)  # how often tokens before each edge, and behind the last, were seen
         self._waiting: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._pending = 0
+
+    def copy(self) -> TokenTimes:
+        """One that counts on from here by itself."""
+        self._settle()
+        made = copy(self)  # arrays are never written to
+        made._waiting = []
+        return made
 
     def add(
         self,
