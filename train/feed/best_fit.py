@@ -89,13 +89,12 @@ def _packed(pieces: Pieces, rows: int, row: Int64s, chunks: _Chunks, lost: Int64
 
 def _fill_empty_rows(row: Int64s, rows: int) -> None:
     """Move one of several pieces into each row that got none: a row without a target would be a step of nothing."""
-    counts = np.bincount(row, minlength=rows)
-    empty = np.flatnonzero(counts == 0)
-    givers = np.argsort(-counts, kind="stable")[: len(empty)]
-    givers = givers[counts[givers] > 1]
-    firsts = np.full(rows, -1)
-    firsts[row[::-1]] = np.arange(len(row))[::-1]
-    row[firsts[givers]] = empty[: len(givers)]
+    empty = np.flatnonzero(np.bincount(row, minlength=rows) == 0)
+    if len(empty):
+        order = np.argsort(row, kind="stable")
+        spare = order[1:][row[order[1:]] == row[order[:-1]]]  # the row keeps its first piece
+        count = min(len(spare), len(empty))
+        row[spare[:count]] = empty[:count]
 
 
 @kernel
