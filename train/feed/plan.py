@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from train.feed.accounts import Account, account_of
-from train.feed.mixture import ENDLESS
 from train.feed.packing import Overflow
 from train.feed.schedule import Weight
 from train.feed.segments import Method, PlanError, Segment, epochs_by_domain, whole_weights
@@ -158,7 +157,8 @@ class Plan:
 
     def _stage_at(self, step: int) -> Stage:
         if step < 0 or (self.steps is not None and step >= self.steps):
-            raise PlanError(f"step: {step} is not in the plan, whose steps are 0 to {(self.steps or ENDLESS) - 1}")
+            has = "and on" if self.steps is None else f"to {self.steps - 1}"
+            raise PlanError(f"step: {step} is not in the plan, which has steps 0 {has}")
         return self._stages[bisect_right(self._stages, step, key=lambda stage: stage.segment.step) - 1]
 
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Spans:

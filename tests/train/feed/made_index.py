@@ -44,7 +44,7 @@ class MadeIndex:
     def number(self, shard: NDArray[Any], token: NDArray[Any]) -> NDArray[np.int64]:
         """One number for a token among all."""
         firsts = np.cumsum([0, *(int(ends[-1]) if len(ends) else 0 for ends in self._ends)])
-        return firsts[shard] + token
+        return np.asarray(firsts[shard] + token, np.int64)
 
     @property
     def firsts(self) -> set[int]:
