@@ -13,7 +13,7 @@ import xxhash
 
 from shards.store import join, read_json, write_json
 from tests.train.feed.made import make_tokens
-from train.feed import token_shards
+from train.feed import shard_files
 from train.feed.cache import FileCache
 from train.feed.token_shards import TokenShards, TokenShardsError
 
@@ -148,7 +148,7 @@ def test_tables_of_documents_are_verified_too(tmp_path: Path) -> None:
 def test_few_files_are_open_at_a_time_and_a_closed_one_stays_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_shards, "OPEN_FILES", 3)
+    monkeypatch.setattr(shard_files, "OPEN_FILES", 3)
     shards = TokenShards.open(make_tokens(tmp_path / "t", {"a": [[4]] * 20}))
     before = len(os.listdir("/proc/self/fd"))
     first = shards.tokens(0)
@@ -179,7 +179,7 @@ def test_a_local_file_is_verified_once_for_all_who_share_a_cache_until_it_change
     folder, cache = make_tokens(tmp_path / "t", {"a": [[4]]}), str(tmp_path / "cache")
     TokenShards.open(folder, cache=cache).tokens(0)
     with monkeypatch.context() as patch:
-        patch.setattr(token_shards, "_same", lambda *told: pytest.fail("hashed again"))
+        patch.setattr(shard_files, "_same", lambda *told: pytest.fail("hashed again"))
         TokenShards.open(folder, cache=cache).tokens(0)
     path = Path(folder, "data/part-00000-of-00001.bin")
     path.write_bytes(path.read_bytes()[::-1])
