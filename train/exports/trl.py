@@ -24,6 +24,7 @@ KINDS = (
     ("text",),
 )  # the first that is there
 
+TOOLS = "tools"  # beside any of them, where a row has some
 MAX_DOCUMENT_TOKENS = 1 << 27  # a line is put together by Arrow, with 32-bit offsets
 
 
@@ -50,10 +51,12 @@ class Trl:
             raise ExportError(
                 f"{rows.folder}: rows without messages, prompt and completion, or text; trl takes one of them"
             )
+        tools = [name for name in rows.schema.names if name == TOOLS]
         for number, part in enumerate(rows.parts):
             with folder.file(f"train-{number:05d}-of-{len(rows.parts):05d}.jsonl") as out:
                 for batch in rows.batches(part, account):
-                    lines = [line for row in batch.select(list(kind)).to_pylist() if (line := _line(row)) is not None]
+                    told = batch.select([*kind, *tools]).to_pylist()
+                    lines = [line for row in told if (line := _line(row)) is not None]
                     out.write("".join(lines).encode())
                     account.wrote("train", documents=len(lines), tokens=0)
                     account.leave_out(f"rows without {' and '.join(kind)}", documents=batch.num_rows - len(lines))
@@ -72,15 +75,20 @@ class Trl:
 
 
 def _line(row: dict[str, Any]) -> str | None:
-    """A row as JSON; None where it lacks a value. Of messages, what is null is left out, but for role and content."""
+    """A row as JSON; None where it lacks a value."""
+    tools = row.pop(TOOLS, None)
     if any(value is None or value == [] for value in row.values()):
         return None
-    if "messages" in row:
-        row = {"messages": [_message(message) for message in row["messages"]]}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    told = {
+        key: [_message(entry) for entry in value] if isinstance(value, list) else value for key, value in row.items()
+    }
+    return json.dumps({**told, TOOLS: tools} if tools else told, ensure_ascii=False) + "\n"
 
 
-def _message(message: dict[str, Any]) -> dict[str, Any]:
+def _message(message: Any) -> Any:
+    """A message without what is null in it, but for its role and content: a struct has fields that others use."""
+    if not isinstance(message, dict):
+        return message
     return {key: value for key, value in message.items() if value is not None or key in ("role", "content")}
 
 
