@@ -75,7 +75,8 @@ def steps(tree: Tree, found: Sequence[Source | None]) -> tuple[StepEntry, ...]:
 
 def tokens(tree: Tree) -> Tokens | None:
     """The `tokens:` section, None where there is none or it is wrong."""
-    return _section(tree, "tokens", TOKENS)
+    made: Tokens | None = _section(tree, "tokens", TOKENS)
+    return made
 
 
 def train(tree: Tree) -> Pretrain | None:
@@ -89,7 +90,8 @@ def train(tree: Tree) -> Pretrain | None:
             "training writes to a local folder only; train from the token shards: gristmill train pretrain --help",
             where="train",
         )
-    return _section(tree, "train", TRAIN)
+    made: Pretrain | None = _section(tree, "train", TRAIN)
+    return made
 
 
 def _section(tree: Tree, key: str, target: str) -> Any:

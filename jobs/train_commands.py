@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from jobs.commands import Json, OutArgument, Processes, Sets, SettingsArgument, call
+
+
+class Verify(StrEnum):
+    """How much an audit reads again."""
+
+    all = "all"
+    sample = "sample"
+    none = "none"
+
 
 train = typer.Typer(
     help="Train on token shards: tokenizers, pretraining, fine-tuning, proxies; and prove what was trained on.",
@@ -41,9 +51,14 @@ def sft(settings: SettingsArgument, processes: Processes = 1, sets: Sets = None,
 
 
 @train.command("proxies")
-def proxies(settings: SettingsArgument, sets: Sets = None, json: Json = False) -> int:
+def proxies(
+    settings: SettingsArgument,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
+    sets: Sets = None,
+    json: Json = False,
+) -> int:
     """Train small models on many mixtures; write a table of observations."""
-    return call("train.proxies", settings, sets=sets or [], json=json)
+    return call("train.proxies", settings, retry_failed=retry_failed, sets=sets or [], json=json)
 
 
 @train.command("audit")
@@ -51,11 +66,11 @@ def audit(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a training run.")],
     steps: Annotated[str | None, typer.Option("--steps", metavar="A:B", help="Steps A to B-1; default: all.")] = None,
     document: Annotated[str | None, typer.Option("--document", metavar="ID", help="When it was trained on.")] = None,
-    verify: Annotated[str, typer.Option("--verify", help="Read again and compare: all, sample or none.")] = "all",
+    verify: Annotated[Verify, typer.Option("--verify", help="Which steps to make again and compare.")] = Verify.all,
     json: Json = False,
 ) -> int:
     """Prove what a training run saw: nothing lost, nothing repeated."""
-    return call("train.audit", run, steps=steps, document=document, verify=verify, json=json)
+    return call("train.audit", run, steps=steps, document=document, verify=verify.value, json=json)
 
 
 def export(  # noqa: PLR0917 - typer reads options from parameters
