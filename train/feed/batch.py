@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from text.jit import kernel
 from train.feed.spans import Spans
@@ -124,38 +124,53 @@ def fill(spans: Spans, shards: TokenShards, *, isolate: bool = True, step: int =
 
     isolate: a target counts if it and the slot before it lie in one piece of a document. Otherwise a row is one
     sequence, in which only padding and slots that repeat a token as context do not count.
-    Raises ValueError for spans that reach beyond a shard or a row.
+    Raises ValueError for spans that reach beyond a shard or a row, and TokenShardsError.
     """
+    return lay_out(spans, read(spans, shards, np.int64), isolate=isolate, step=step)
+
+
+def read(spans: Spans, shards: TokenShards, dtype: DTypeLike) -> NDArray[Any]:
+    """The tokens of spans as [rows, sequence_tokens + 1] of a dtype that holds the ids; EOS where there is padding."""
     _check(spans, shards)
-    shape = (spans.rows, spans.sequence_tokens + 1)
-    batch = Batch(
-        tokens=np.full(shape, shards.eos_id or 0, np.int64),
-        documents=np.full(shape, PADDING, np.int32),
-        positions=np.zeros(shape, np.int32),
-        loss=np.zeros((shape[0], shape[1] - 1), np.bool_),
-        domains=np.full(shape, PADDING, np.int32),
-        step=step,
-        first_sequence=spans.first_sequence,
-    )
-    _lay_out(
-        spans.row,
-        spans.slot,
-        spans.count,
-        spans.domain,
-        spans.repeats,
-        isolate,
-        batch.documents,
-        batch.positions,
-        batch.loss,
-        batch.domains,
-    )
+    tokens = np.full((spans.rows, spans.sequence_tokens + 1), shards.eos_id or 0, dtype)
     order = np.argsort(spans.shard, kind="stable")
     by_shard = spans.shard[order]
     edges = np.flatnonzero(np.diff(by_shard, prepend=-1, append=-1)).tolist()
     for first, last in zip(edges[:-1], edges[1:], strict=True):
         source = shards.tokens(int(by_shard[first]))
-        _copy(source, order[first:last], spans.row, spans.slot, spans.start, spans.count, batch.tokens)
-    return batch
+        _copy(source, order[first:last], spans.row, spans.slot, spans.start, spans.count, tokens)
+    return tokens
+
+
+def lay_out(spans: Spans, tokens: NDArray[Any], *, isolate: bool = True, step: int = 0) -> Batch:
+    """The batch of spans whose tokens were read: pieces, positions, targets that count. See `fill`."""
+    documents = np.full(tokens.shape, PADDING, np.int32)
+    positions = np.zeros(tokens.shape, np.int32)
+    domains = np.full(tokens.shape, PADDING, np.int32)
+    loss = np.zeros((spans.rows, spans.sequence_tokens), np.bool_)
+    where = (spans.row, spans.slot, spans.count, spans.domain, spans.repeats)
+    _fill_slots(*where, isolate, documents, positions, loss, domains)
+    return Batch(
+        tokens=tokens.astype(np.int64, copy=False),
+        documents=documents,
+        positions=positions,
+        loss=loss,
+        domains=domains,
+        step=step,
+        first_sequence=spans.first_sequence,
+    )
+
+
+def compile_kernels() -> None:
+    """Build the loops now, for each width of ids, or load them from numba's cache."""
+    one = np.zeros(1, np.int32)
+    for width in (np.uint16, np.uint32):
+        source = np.frombuffer(bytes(4), width)  # read-only, as maps are
+        for wide in (np.int64, width):
+            _copy(source, np.zeros(1, np.int64), one, one, np.zeros(1, np.int64), one + 1, np.zeros((1, 1), wide))
+    slots = [np.zeros((1, 2), np.int32) for _ in range(3)]
+    flags = np.zeros((1, 1), np.bool_)
+    _fill_slots(one, one, one + 1, one, np.zeros(1, np.bool_), True, slots[0], slots[1], flags, slots[2])
 
 
 def _check(spans: Spans, shards: TokenShards) -> None:
@@ -177,7 +192,7 @@ def _check(spans: Spans, shards: TokenShards) -> None:
 
 
 @kernel
-def _lay_out(row, slot, count, domain, repeats, isolate, documents, positions, loss, domains):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _fill_slots(row, slot, count, domain, repeats, isolate, documents, positions, loss, domains):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     piece, before = 0, -1
     for i in range(len(row)):
         at, first, end = row[i], slot[i], slot[i] + count[i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,8 @@ class TokenManifest:
 
         Raises TokenShardsError where there is none or where it is not whole.
         """
-        url, told = _find(folder)
+        # As a whole path, since a plan's record of its folders is read from elsewhere, too.
+        url, told = _find(folder if "://" in folder else os.path.abspath(folder))
         try:
             return cls._of(url, told)
         except (KeyError, TypeError, OverflowError) as error:
@@ -114,7 +116,7 @@ def _find(folder: str) -> tuple[str, dict[str, Any]]:
     """The tokens folder and its manifest, of a tokens folder or a run's."""
     told = _manifest(folder)
     if told is not None and told.get("kind") == "tokens":
-        return folder.rstrip("/") or folder, told
+        return folder.rstrip("/"), told
     run = read_json(join(folder, "run.json"))
     steps = run.get("steps") if run is not None else None
     for step in steps if isinstance(steps, list) else []:

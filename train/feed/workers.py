@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from train.feed.batch import Batch
 
 if TYPE_CHECKING:
-    from train.feed.loader import Rank
+    from train.feed.loader import Rank, Read
 
 
 class StepDataset(IterableDataset[Batch]):
@@ -25,10 +25,13 @@ class StepDataset(IterableDataset[Batch]):
         self.stop = stop
 
     def __iter__(self) -> Iterator[Batch]:
+        return map(self.rank.batch, self.mine())
+
+    def mine(self) -> Iterable[int]:
+        """The steps that are this worker's."""
         info = get_worker_info()
         first, stride = (self.start, 1) if info is None else (self.start + info.id, info.num_workers)
-        for step in count(first, stride) if self.stop is None else range(first, self.stop, stride):
-            yield self.rank.batch(step)
+        return count(first, stride) if self.stop is None else range(first, self.stop, stride)
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,15 @@ class _Failed:
     error: Exception
 
 
-class _Told(IterableDataset[Batch | _Failed]):
+class _Told(IterableDataset["Read | _Failed"]):
     def __init__(self, dataset: StepDataset) -> None:
         self.dataset = dataset
 
-    def __iter__(self) -> Iterator[Batch | _Failed]:
+    def __iter__(self) -> Iterator[Read | _Failed]:
         from train.feed.loader import picklable
 
         try:
-            yield from self.dataset
+            yield from map(self.dataset.rank.read, self.dataset.mine())
         except Exception as error:
             yield _Failed(picklable(error))
 
@@ -55,7 +58,7 @@ def batches(
     dataset: StepDataset, workers: int, prefetch: int, start_method: str | None
 ) -> Generator[Batch, None, None]:
     """Batches in order of steps. Closing it, or an error, ends the processes."""
-    loader: DataLoader[Batch | _Failed] = DataLoader(
+    loader: DataLoader[Read | _Failed] = DataLoader(
         _Told(dataset),
         batch_size=None,
         num_workers=workers,
@@ -68,13 +71,13 @@ def batches(
     )
     made = iter(loader)
     try:
-        for batch in made:
-            if isinstance(batch, _Failed):
-                raise batch.error
-            yield batch
+        for found in made:
+            if isinstance(found, _Failed):
+                raise found.error
+            yield dataset.rank.laid_out(found)
     finally:
         del made
 
 
-def _as_it_is(batch: Any) -> Any:
-    return batch
+def _as_it_is(found: Any) -> Any:
+    return found
