@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,10 +123,15 @@ class Tokenizer:
         return marks
 
     def _encode_cut(self, text: str) -> Ids:
+        """Normalised as a whole first: a normaliser may put something before each text that it is given."""
+        bare = self
+        if self.library.normalizer is not None:
+            text = self.library.normalizer.normalize_str(text)
+            bare = Tokenizer(json.dumps({**json.loads(self.json), "normalizer": None}), self.controls)
         names = sorted(self._control, key=len, reverse=True)
         cuts = [match.start() + 1 for match in re.finditer("|".join(map(re.escape, names)), text)]
         parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-        ids = np.concatenate(self._encode_bounded(parts))
+        ids = np.concatenate(bare._encode_bounded(parts))
         if self._is_control[ids].any():
             raise TokenizerError("the tokenizer makes control tokens of ordinary text, so it cannot be used")
         return ids
@@ -178,15 +183,35 @@ class Tokenizer:
         )
 
 
-def load_tokenizer(path: str, controls: tuple[str, ...] = ()) -> Tokenizer:
-    """Read a tokenizer.json from a path or any fsspec URL. Raises TokenizerError when it is none."""
-    data = read_bytes(path)
+def load_tokenizer(
+    path: str,
+    controls: tuple[str, ...] = (),
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | Sequence[str] = (),
+) -> Tokenizer:
+    """Read a tokenizer.json, a sentencepiece model (unigram or BPE) or a tiktoken file from a path or any fsspec URL.
+
+    controls: names of its tokens that no text may become, beyond those that it calls special.
+    pattern, special_tokens: what a tiktoken file does not tell, needed where its name is not one that tiktoken knows:
+        the regular expression as tiktoken takes it; {name: id}, or names that get the ids behind all others.
+    Raises TokenizerError for what is none of these, or cannot be used exactly.
+    """
+    from train.tokenise.foreign import converted
+
+    library, data = tokenizers_library(), read_bytes(path)
     try:
-        opened = tokenizers_library().Tokenizer.from_str(data.decode())
-    except TokenizerError:
-        raise
-    except Exception as error:  # the library has no error class of its own
-        raise TokenizerError(f"{path}: not a tokenizer.json that the library tokenizers can load: {error}") from error
+        opened = converted(data, path, controls=controls, pattern=pattern, special_tokens=special_tokens)
+    except ValueError as error:
+        raise TokenizerError(f"{path}: {error}") from error
+    if opened is None:
+        if pattern is not None or isinstance(special_tokens, Mapping):
+            raise TokenizerError(f"{path}: no tiktoken file, and only such a one needs a pattern and ids")
+        try:
+            opened = library.Tokenizer.from_str(data.decode())
+        except Exception as error:  # the library has no error class of its own
+            said = "not a tokenizer.json that the library tokenizers can load, nor a model of sentencepiece or tiktoken"
+            raise TokenizerError(f"{path}: {said}: {error}") from error
     opened.no_truncation()
     opened.no_padding()
     if getattr(opened.model, "dropout", None):

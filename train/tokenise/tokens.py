@@ -29,12 +29,15 @@ Count = Annotated[int, Field(ge=1)]
 class Tokens:
     """Train or load a tokenizer, and write token shards with stored document boundaries.
 
-    tokenizer: path or URL of a tokenizer.json; None trains a byte-level BPE on a sample of the documents.
+    tokenizer: path or URL of a tokenizer.json, a sentencepiece model or a tiktoken file; None trains a byte-level BPE
+        on a sample of the documents.
+    pattern: the regular expression of a tiktoken file whose name is not one that tiktoken knows.
     vocab_size: entries to train, special tokens and the 256 bytes among them (32,768: the embedding of a small model
         stays small, and ids fit 16 bits). sample_bytes: text to train on, the first documents in the order of
         hash(seed, id); at most 2^30, as the library counts pairs in 32 bits.
     append_eos, prepend_bos: what stands behind and before each document. eos_token, bos_token: their names.
-    special_tokens: further control tokens to make room for when training (chat turns, say).
+    special_tokens: further control tokens (chat turns, say): to make room for when training, or behind the ranks of a
+        tiktoken file; of any other tokenizer names that it has, and that no text may become.
     dtype: width of the stored ids; auto is uint16 where every id fits, else uint32.
     shard_tokens: tokens a shard, about: documents are spread over shards by ranges of their hash.
     by_domain: a shard holds documents of one domain, so that a mixture can address each domain as one stream of tokens;
@@ -48,6 +51,7 @@ class Tokens:
     libraries: ClassVar[tuple[str, ...]] = ("tokenizers",)
 
     tokenizer: str | None = None
+    pattern: str | None = Field(default=None, min_length=1)
     vocab_size: int = Field(default=32_768, ge=BYTES + 1, le=1 << 22)
     sample_bytes: int = Field(default=128 << 20, ge=1, le=1 << 30)
     append_eos: bool = True
@@ -61,11 +65,10 @@ class Tokens:
 
     @model_validator(mode="after")
     def _whole(self) -> Tokens:
-        asked = (self.vocab_size, self.sample_bytes, self.special_tokens)
-        if self.tokenizer is not None and asked != (32_768, 128 << 20, ()):
-            raise ValueError(
-                "vocab_size, sample_bytes and special_tokens are for training; leave them or tokenizer out"
-            )
+        if self.tokenizer is not None and (self.vocab_size, self.sample_bytes) != (32_768, 128 << 20):
+            raise ValueError("vocab_size and sample_bytes are for training; leave them or tokenizer out")
+        if self.tokenizer is None and self.pattern is not None:
+            raise ValueError("pattern is of a tiktoken file; name it as tokenizer, or leave pattern out")
         if self.tokenizer is None and self.vocab_size < BYTES + len(self._controls):
             raise ValueError(f"vocab_size: {self.vocab_size} has no room for 256 bytes and the special tokens")
         return self
@@ -136,7 +139,11 @@ class Tokens:
 
     def _tokenizer(self, shards: Sequence[str], shuffle: Shuffle, work: str, seed: int) -> Tokenizer:
         if self.tokenizer is not None:
-            return load_tokenizer(self.tokenizer, self._controls)
+            added = self.special_tokens
+            loaded = load_tokenizer(self.tokenizer, self._controls, pattern=self.pattern, special_tokens=added)
+            for token in self._controls:
+                loaded.id_of(token)  # here, not in a worker
+            return loaded
         keys = shuffle.map(KeyTask(seed=seed), shards, join(work, "keys"))
         last = last_sampled_slot(shuffle, keys, self.sample_bytes)
         sample = shuffle.map(SampleTask(seed=seed, last_slot=last), shards, join(work, "sample"))

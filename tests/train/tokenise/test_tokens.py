@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import random
@@ -269,6 +270,20 @@ def test_a_loaded_tokenizer_and_either_width_give_the_same_ids(
         assert np.array_equal(one["ids"], other["ids"])
 
 
+def test_a_tiktoken_file_makes_shards_that_decode_with_the_stored_tokenizer(tmp_path: Path) -> None:
+    ranks = b"".join(base64.b64encode(bytes([byte])) + b" %d\n" % byte for byte in range(256))
+    path = tmp_path / "own.tiktoken"
+    path.write_bytes(ranks + base64.b64encode(b"al") + b" 256\n")
+    step = Tokens(tokenizer=str(path), pattern=r"\s?\p{L}++|\s++$|[\s\S]", special_tokens=(END, "<|user|>"))
+    told = run(step, corpus(), tmp_path)
+    stored = load_tokenizer(str(tmp_path / "out" / "tokenizer.json"))
+    assert (stored.id_of(END), stored.id_of("<|user|>"), told["policy"]["eos_id"]) == (257, 258, 257)
+    found = {row["id"]: stored.decode(row["ids"][:-1]) for row in read(tmp_path, told)}
+    assert found == {name: text or "" for name, _, _, text in corpus()}
+    with pytest.raises(TokenizerError, match=r"no token '<\|endoftext\|>'; its special tokens: none"):
+        run(Tokens(tokenizer=str(path), pattern=r"[\s\S]"), corpus(3), tmp_path / "without")
+
+
 def wide(tokenizer: Tokenizer) -> str:
     """The tokenizer with one more special token, of an id that 16 bits cannot hold."""
     told = json.loads(tokenizer.json)
@@ -315,6 +330,7 @@ def test_the_sample_is_the_first_documents_by_hash_and_does_not_depend_on_shards
     ("settings", "message"),
     [
         ({"tokenizer": "t.json", "vocab_size": 999}, "are for training; leave them or tokenizer out"),
+        ({"pattern": "x"}, "pattern is of a tiktoken file; name it as tokenizer, or leave pattern out"),
         ({"vocab_size": 257, "special_tokens": ("<|a|>",)}, "257 has no room for 256 bytes and the special tokens"),
         ({"vocab_size": 256}, "greater than or equal to 257"),
         ({"sample_bytes": (1 << 30) + 1}, "less than or equal to 1073741824"),
