@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+
+if TYPE_CHECKING:  # seconds to import, and one process alone needs none of it
+    from torch.distributed.device_mesh import DeviceMesh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,8 @@ class World:
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls(device=place)
+        from torch.distributed.device_mesh import init_device_mesh
+
         if not dist.is_initialized():
             dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
         return cls(rank=dist.get_rank(), size=size, device=place, mesh=init_device_mesh(place.type, (size,)))
@@ -80,25 +82,34 @@ class World:
 
         bf16: weights are gathered and used in bf16; gradients are reduced, and weights kept, in float32.
         """
+        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
         assert self.mesh is not None, "one process has nothing to shard"
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if bf16 else None
+        kinds: dict[str, Any] = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if bf16 else {}
         for module in (*layers, model):
-            fully_shard(module, mesh=self.mesh, mp_policy=policy or MixedPrecisionPolicy())
+            fully_shard(module, mesh=self.mesh, mp_policy=MixedPrecisionPolicy(**kinds))
         for module in model.modules():
             if isinstance(module, FSDPModule):
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)
 
 
+def is_part(tensor: Tensor) -> bool:
+    """Whether a tensor is this process's part of a sharded one (a DTensor)."""
+    return hasattr(tensor, "full_tensor")
+
+
 def whole(tensor: Tensor) -> Tensor:
     """The tensor that a shard is a part of; on all processes at once. Another tensor is returned as it is."""
-    own = tensor.detach()
-    return own.full_tensor() if isinstance(own, DTensor) else own
+    own: Any = tensor.detach()
+    return cast(Tensor, own.full_tensor() if is_part(tensor) else own)
 
 
-def part_like(tensor: Tensor, like: Tensor) -> Tensor:
+def part_like(tensor: Tensor, like: Any) -> Tensor:
     """This process's part of a whole tensor, sharded as `like` is; the tensor itself where `like` is whole."""
     tensor = tensor.to(like.device)
-    if not isinstance(like, DTensor):
+    if not is_part(like):
         return tensor
+    from torch.distributed.tensor import distribute_tensor
+
     return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)

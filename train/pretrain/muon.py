@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor, distribute_tensor
+
+from train.pretrain.distributed import part_like, whole
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
@@ -55,17 +56,10 @@ class Muon(torch.optim.Optimizer):
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(gradient)
         buffer = state["momentum_buffer"].lerp_(gradient, 1.0 - group["momentum"])
-        update = _orthogonal(gradient.lerp(buffer, group["momentum"]))
+        update = newton_schulz(whole(gradient.lerp(buffer, group["momentum"]))).to(gradient.dtype)
         scale = RMS_OF_ADAMW * math.sqrt(max(parameter.shape))
         parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
-        parameter.add_(update, alpha=-group["lr"] * scale)
-
-
-def _orthogonal(update: Tensor) -> Tensor:
-    if not isinstance(update, DTensor):
-        return newton_schulz(update).to(update.dtype)
-    whole = newton_schulz(update.full_tensor()).to(update.dtype)
-    return distribute_tensor(whole, update.device_mesh, update.placements, src_data_rank=None)
+        parameter.add_(part_like(update, parameter), alpha=-group["lr"] * scale)
 
 
 def newton_schulz(matrix: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
 
+from train.pretrain.distributed import is_part
 from train.pretrain.muon import Muon
 from train.pretrain.optimisation import Optimisation
 
@@ -40,7 +40,7 @@ def set_rate(optimisers: Iterable[torch.optim.Optimizer], learning_rate: float) 
 
 
 def _adamw(groups: Groups, settings: Optimisation) -> torch.optim.Optimizer:
-    sharded = any(isinstance(one, DTensor) for group in groups for one in group["params"])
+    sharded = any(is_part(one) for group in groups for one in group["params"])
     on_gpu = all(one.is_cuda for group in groups for one in group["params"])
     return torch.optim.AdamW(
         groups,

@@ -99,6 +99,7 @@ def plan_of(settings: Pretrain, shards: TokenShards) -> Plan:
         overflow=settings.overflow,
         max_epochs=settings.max_epochs,
         held_out=settings.held_out,
+        block_tokens=settings.tokens_a_block,
     )
     for change in settings.changes:
         if change.of_plan:
@@ -151,6 +152,10 @@ class _Pretraining:
         bytes_of_token = token_bytes(load_tokenizer(tokenizer))
         shape = trainer.model.settings
         assert isinstance(shape, ModelSettings)
+        if self.settings.held_out:
+            told = {group.domain for group in held_out.groups}
+            for name in sorted({domain.name for domain in self.shards.domains} - told):
+                self._say(f"nothing of {name} is held out: its last document is longer than the share; raise held_out")
         return Course(
             steps=self.steps,
             batches=self._batches,
@@ -164,6 +169,9 @@ class _Pretraining:
             flops_per_target=flops_per_target(shape, self.settings.sequence_tokens),
             peak_flops=self.settings.peak_flops,
         )
+
+    def _say(self, line: str) -> None:
+        Progress(self.progress, steps=self.steps).say(line)
 
     def _batches(self, start: int) -> Iterable[Batch]:
         return Loader(

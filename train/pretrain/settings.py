@@ -15,6 +15,7 @@ Epochs = Annotated[float, Field(gt=0)]
 MaxEpochs = Epochs | dict[str, Epochs] | None
 Packing = Literal["concat", "best_fit"]
 PLAN_CHANGES = ("weights", "batch_sequences", "sequence_tokens", "packing", "overflow", "max_epochs")
+BLOCKS, MOST_BLOCK_TOKENS = 1000, 1 << 16
 Overflow = Literal["split", "crop", "drop"]
 
 
@@ -58,6 +59,8 @@ class Pretrain(Optimisation):
     packing: concat cuts a stream of documents; best_fit keeps documents whole where they fit. overflow: what best_fit
         does with what fits no row: split, crop or drop. isolate: attention, positions and loss end where a document
         does.
+    block_tokens: what keeps its inner order when a domain's tokens are shuffled. None is the power of two that gives
+        the run some 1,000 blocks, at least 4 sequences (documents are cut at blocks' ends) and at most 65,536 tokens.
     steps or tokens: the length of the run, exactly one of them; tokens are rounded up to whole steps.
     evaluation_sequences: rows of held-out text a domain, at most, in whole documents; None takes all of it.
     changes: settings that change at given steps, in order.
@@ -88,6 +91,7 @@ class Pretrain(Optimisation):
     packing: Packing = "concat"
     overflow: Overflow = "split"
     isolate: bool = True
+    block_tokens: Count | None = None
     steps: Count | None = None
     tokens: Count | None = None
     evaluation_sequences: Count | None = 64
@@ -133,6 +137,14 @@ class Pretrain(Optimisation):
         """As JSON values, the way a settings file says them."""
         told: dict[str, Any] = TypeAdapter(Pretrain).dump_python(self, mode="json")
         return told
+
+    @property
+    def tokens_a_block(self) -> int:
+        """block_tokens, worked out from the length of the run as it was planned first where it is None."""
+        if self.block_tokens is not None:
+            return self.block_tokens
+        wanted = self.batch_tokens(-1) * self.steps_at(-1) // BLOCKS
+        return max(4 * self.sequence_tokens, min(MOST_BLOCK_TOKENS, 1 << max(0, wanted.bit_length() - 1)))
 
     def batch_tokens(self, step: int) -> int:
         """Targets of the batch of a step, padding included: batch_sequences * sequence_tokens as they are then."""

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 import xxhash
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from train.model.losses import losses_by_token, token_losses
 from train.model.parametrisation import parameter_groups
@@ -189,7 +188,7 @@ class Trainer:
         told = [one for one in self.model.parameters() if one.grad is not None]
         torch._foreach_mul_([one.grad for one in told if one.grad is not None], 1.0 / targets)
         norm = torch.nn.utils.get_total_norm([one.grad for one in told if one.grad is not None])
-        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        norm = whole(norm)
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(told, self.settings.clip_norm, norm)
         return float(norm)

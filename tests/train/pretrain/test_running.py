@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -219,6 +220,27 @@ def test_the_length_of_a_run_in_tokens_counts_changed_batches() -> None:
     told = replace(SETTINGS, steps=None, tokens=10 * 256 + 5 * 512, changes=changes)
     assert (told.total_steps, replace(told, tokens=10 * 256 + 5 * 512 + 1).total_steps) == (15, 16)
     assert [replace(told, tokens=n).total_steps for n in (1, 256, 257, 2560)] == [1, 1, 2, 10]
+
+
+@pytest.mark.parametrize(
+    ("changed", "block"),
+    [
+        ({"steps": 24}, 128),  # at least 4 sequences
+        ({"steps": 2000}, 512),  # 2,000 batches of 256 tokens in 1,000 blocks
+        ({"steps": 10**9}, 1 << 16),
+        ({"steps": 24, "block_tokens": 77}, 77),
+    ],
+)
+def test_a_run_has_about_a_thousand_blocks(changed: dict[str, int], block: int) -> None:
+    assert replace(SETTINGS, **changed).tokens_a_block == block
+
+
+def test_a_domain_of_which_nothing_is_held_out_is_told(tokens: str, tmp_path: Path) -> None:
+    told = io.StringIO()
+    trained = run(replace(SETTINGS, steps=1, held_out=0.0001), tokens=tokens, out=str(tmp_path), progress=told)
+    assert "nothing of code is held out: its last document is longer than the share; raise held_out" in told.getvalue()
+    assert trained.by_domain == {}
+    assert trained.bits_per_byte is None
 
 
 def test_steps_beyond_the_epochs_are_refused(tokens: str, tmp_path: Path) -> None:
