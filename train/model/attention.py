@@ -18,6 +18,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex
 
 # None is plain causal attention.
 Isolation: TypeAlias = Tensor | BlockMask | None
+FLEX_HEAD_WIDTH = 16  # the narrowest head that torch's compiled flex_attention takes
 Kernel = Literal["auto", "flex", "sdpa"]
 
 _plain_flex: Callable[..., Any] = flex_attention

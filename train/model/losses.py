@@ -53,11 +53,12 @@ class _CrossEntropy(torch.autograd.Function):
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         for part in _chunks(*logits.shape):
             scores, weight, column = logits[part].to(wide), mask[part].to(wide), targets[part, None]
-            normaliser = scores.logsumexp(dim=-1)
-            losses = normaliser - scores.gather(1, column)[:, 0] + z_loss * normaliser.square()
-            total += (losses * weight).sum()
+            logarithms = scores.log_softmax(dim=-1)
+            losses = -logarithms.gather(1, column)[:, 0]
+            normaliser = scores.gather(1, column)[:, 0] + losses
+            total += ((losses + z_loss * normaliser.square()) * weight).sum()
             if gradient is not None:
-                slope = (scores - normaliser[:, None]).exp_()
+                slope = logarithms.exp_()
                 slope *= (weight * (1 + 2 * z_loss * normaliser))[:, None]
                 slope.scatter_add_(1, column, -weight[:, None])
                 gradient[part] = slope

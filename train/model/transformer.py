@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from train.model.attention import Isolation, Kernel, attend, isolation
+from train.model.attention import FLEX_HEAD_WIDTH, Isolation, Kernel, attend, isolation
 from train.model.settings import ModelSettings
 
 Rotation = tuple[Tensor, Tensor]
@@ -127,7 +127,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
-        """Set every weight: the same seed and shape give the same weights, whatever was drawn before.
+        """Set every weight: the same seed and shape give the same weights, whatever was drawn before. Before sharding.
 
         Hidden matrices: normal, deviation 1/sqrt(fan in) (LeCun et al. 1998; muP's table 8 asks for variance 1/fan in
         too), the two that write to the residual stream divided by sqrt(2 layers) (Radford et al. 2019, GPT-2, section
@@ -163,7 +163,8 @@ class Transformer(nn.Module):
         """The residual stream [b, L, width] after the last layer, before the final norm."""
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
-        mask = isolation(documents, self.attention_kernel)
+        small = self.settings.shape.head_width < FLEX_HEAD_WIDTH
+        mask = isolation(documents, "sdpa" if small and self.attention_kernel == "auto" else self.attention_kernel)
         hidden = self.embed_tokens(tokens)
         cosine, sine = rotation_of(positions, self.settings)
         rotation = (cosine.to(hidden.dtype), sine.to(hidden.dtype))
