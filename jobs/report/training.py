@@ -79,6 +79,7 @@ def _mixture(found: Output, settings: Row, steps: list[Row], told: Row) -> list[
             trained[name] = trained.get(name, 0) + count
     weights = settings.get("weights") or available
     asked, got = sum(weights.values()) or 1, sum(trained.values()) or 1
+    measures = told.get("by_domain") or {}
     return [
         {
             "domain": name,
@@ -87,9 +88,7 @@ def _mixture(found: Output, settings: Row, steps: list[Row], told: Row) -> list[
             "share": trained[name] / got,
             "tokens": trained[name],
             "epochs": trained[name] / available[name] if available.get(name) else None,
-            **{
-                key: (told.get("by_domain") or {}).get(name, {}).get(key) for key in ("bits_per_byte", "nats_per_token")
-            },
+            **{key: measures.get(name, {}).get(key) for key in ("bits_per_byte", "nats_per_token")},
         }
         for name in sorted(trained)
     ]
