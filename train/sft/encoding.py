@@ -153,20 +153,21 @@ class ChatTokenizer:
                 )
         inside = (first >= start) & (last <= stop) & (last > first)
         places = np.flatnonzero(inside)
-        if len(places) and not self._decodes(ids, places, text[start:stop]):
-            raise Refused("not_decoded")
+        if len(places):
+            at = int(places[0])
+            if not self._decodes(ids[max(at - 1, 0) : at], ids[at : int(places[-1]) + 1], text[start:stop]):
+                raise Refused("not_decoded")
         return np.asarray(inside, np.bool_)
 
-    def _decodes(self, ids: Ids, places: npt.NDArray[np.int64], wanted: str) -> bool:
-        first, last = int(places[0]), int(places[-1])
-        own = self._decode(ids[first : last + 1])
-        if own == wanted:
+    def _decodes(self, before: Ids, ids: Ids, wanted: str) -> bool:
+        """Whether ids are those of a text, alone or behind others: a decoder may drop a space at the very start."""
+        told = self._decode(ids)
+        if told == wanted:
             return True
-        before = self._decode(ids[max(first - 1, 0) : first])  # a decoder may drop a space at a text's start
-        own = self._decode(ids[max(first - 1, 0) : last + 1]).removeprefix(before)
-        if own == wanted or self.library.normalizer is None:
-            return own == wanted
-        return unicodedata.normalize("NFC", own) == unicodedata.normalize("NFC", wanted)
+        behind = self._decode(np.concatenate([before, ids])).removeprefix(self._decode(before))
+        if behind == wanted or self.library.normalizer is None:
+            return behind == wanted
+        return unicodedata.normalize("NFC", behind) == unicodedata.normalize("NFC", wanted)
 
     def _decode(self, ids: Ids) -> str:
         return str(self.library.decode(ids.tolist(), skip_special_tokens=False))
@@ -211,7 +212,8 @@ class ChatTokenizer:
                 raise Refused("control_text", "this tokenizer cannot encode the name of that token as text")
             found = self._encode_cut(text, start, stop, [a + 1 for a, _ in literal if start <= a < stop])
         inside = [np.isin(found[0], list(self.added)) & (found[1][:, 0] < b) & (found[1][:, 1] > a) for a, b in literal]
-        if np.any(inside) or self._decode(found[0]) != text[start:stop]:
+        before = np.array([self.id_of(self.controls[0])] if start else [], np.uint32)
+        if np.any(inside) or not self._decodes(before, found[0], text[start:stop]):
             raise Refused("control_text", "this tokenizer cannot encode the name of that token as text")
         return found
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import xxhash
 
 from shards.schema import QUARANTINE
-from shards.store import ParquetWriter, filesystem, join, read_json, write_json
+from shards.store import ParquetWriter, filesystem, join, read_json, remove, write_json
 from train.sft.encoding import ChatTokenizer
 from train.sft.examples import FORMAT, Examples, ExampleWriter, Outcome, open_examples
 from train.sft.refusals import Refusal, Refused, SftError, check_share
@@ -23,7 +23,6 @@ from train.sft.rows import Raw, conversation, files_of, read_rows
 from train.sft.settings import Chat
 from train.sft.templates import ChatTemplate
 from train.sft.turns import Example, examples
-from train.tokenise.tokenizer import one_thread
 
 VERSION = 1  # of how rows become examples: raised when the answers change
 GROUP_ROWS = 256
@@ -88,8 +87,7 @@ class Reading:
         """What becomes of each row of a group, in order."""
         rendered = [self._rendered(raw) for raw, _ in group]
         flat = [example for made in rendered if not isinstance(made, Refused) for example in made]
-        with one_thread():
-            encoded = iter(self.tokenizer.encode(flat, self.chat))
+        encoded = iter(self.tokenizer.encode(flat, self.chat))
         for (raw, held_out), made in zip(group, rendered, strict=True):
             if isinstance(made, Refused):
                 yield Outcome(raw=raw, held_out=held_out, refused=made)
@@ -120,6 +118,7 @@ def prepare(sources: Sources, reading: Reading, out: str, *, most_tokens: int) -
     told = f"{sources.digest()} {reading.digest} {most_tokens}"
     fingerprint = xxhash.xxh3_128_hexdigest(told.encode())
     if (read_json(join(folder, "manifest.json")) or {}).get("fingerprint") != fingerprint:
+        remove(join(folder, "manifest.json"))  # or a kill could leave it beside other examples
         writer = ExampleWriter(most_tokens=most_tokens, truncate=reading.chat.truncate)
         account = writer.account
         with writer.writing(folder):

@@ -196,7 +196,7 @@ def template_source(name: str | None, model_folder: str) -> str:
     Raises SftError where there is none.
     """
     if name in PRESETS:
-        return resources.files("train.sft").joinpath("templates", f"{name}.jinja").read_text("utf-8")
+        return resources.files("train.sft").joinpath("presets", f"{name}.jinja").read_text("utf-8")
     path = join(model_folder, "chat_template.jinja") if name is None else name
     if exists(path):
         files, local = filesystem(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -267,3 +269,17 @@ def test_epochs_and_steps_exclude_each_other() -> None:
     for wrong in ({}, {"epochs": 1, "steps": 1}):
         with pytest.raises(ValueError, match="exactly one"):
             Sft(**wrong)
+
+
+@pytest.mark.heavy
+def test_two_processes_train_the_same_as_one(model: str, data: str, tmp_path: Path) -> None:
+    told = {}
+    for processes in (1, 2):
+        asked = {"settings": {"epochs": 1, "batch_sequences": 5, "sequence_tokens": 64, "threads": 1}, "model": model}
+        asked |= {"data": [data], "out": str(tmp_path / f"out{processes}")}
+        file = tmp_path / f"settings{processes}.json"
+        file.write_text(json.dumps(asked))
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"] if processes == 2 else []
+        subprocess.run([sys.executable, *launch, "-m", "train.sft", str(file)], check=True, timeout=250)
+        told[processes] = [row["loss"] for row in read_metrics(str(tmp_path / f"out{processes}")) if "loss" in row]
+    assert told[2] == pytest.approx(told[1], rel=1e-5)
