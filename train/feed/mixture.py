@@ -22,12 +22,18 @@ ENDLESS = 1 << 62
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Phase:
-    """Sequences `first` .. `stop` of the plan follow one order. used: sequences of each source before."""
+    """Sequences `first` .. `stop` of the plan follow one order by `weights`. used: sequences of each source before."""
 
     first: int
     stop: int
     used: Int64s
-    schedule: Schedule
+    weights: Int64s
+    needed: int | None
+
+    @property
+    def schedule(self) -> Schedule:
+        """Kept for some phases only: a plan may have as many as domains."""
+        return schedule_of(self.weights, self.needed)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,12 +59,12 @@ class Mixture:
             given = np.where(left > used, given, 0)
             if not given.any():
                 return cls(first=first, stop=at, sources=tuple(sources), phases=tuple(phases), used_at_stop=used)
-            schedule, count = _until_one_ends(given, left - used)
+            count, needed = _until_one_ends(given, left - used)
             stop = at + count if count < ENDLESS else ENDLESS
-            phases.append(Phase(first=at, stop=stop, used=used, schedule=schedule))
+            phases.append(Phase(first=at, stop=stop, used=used, weights=given, needed=needed))
             if stop == ENDLESS:
                 return cls(first=first, stop=stop, sources=tuple(sources), phases=tuple(phases), used_at_stop=used)
-            at, used = stop, used + schedule.counts(count)
+            at, used = stop, used + phases[-1].schedule.counts(count)
 
     def phase_at(self, sequence: int) -> Phase:
         """The phase that a sequence belongs to; the last where the mixture has stopped before."""
@@ -91,14 +97,14 @@ class Mixture:
         for phase in self.phases:
             count = min(stop, phase.stop) - max(first, phase.first)
             if count > 0:
-                found += phase.schedule.weights * (count / phase.schedule.period)
+                found += phase.weights * (count / int(phase.weights.sum()))
         return found
 
     def sequence(self, domain: int, number: int) -> int | None:
         """The plan's number of a source's sequence; None where this mixture does not have it."""
         for phase in self.phases:
             inside = number - int(phase.used[domain])
-            if phase.schedule.weights[domain] and inside >= 0:
+            if phase.weights[domain] and inside >= 0:
                 position = phase.schedule.position(domain, inside)
                 if position is not None and phase.first + position < phase.stop:
                     return phase.first + position
@@ -110,17 +116,21 @@ def _available(source: Source, weight: int) -> int:
     return ENDLESS if sequences is None else sequences
 
 
-def _until_one_ends(weights: Int64s, left: Int64s) -> tuple[Schedule, int]:
-    """The order by these weights, and how many of its sequences there are until the first domain has none left."""
+def _until_one_ends(weights: Int64s, left: Int64s) -> tuple[int, int | None]:
+    """How many sequences there are until a domain has none left, and what of a period that needs; None = all."""
     ending = np.flatnonzero((weights > 0) & (left < ENDLESS >> 1))
     if not len(ending):
-        return schedule_of(weights), ENDLESS
+        return ENDLESS, None
     period = int(weights.sum())
     number, weight = left[ending] - 1, weights[ending]
     begins = number // weight * period
     earliest = begins + number % weight * period // weight
     latest = begins - (-(number % weight + 1) * period // weight) - 1
-    most = int(latest.min())
-    schedule = schedule_of(weights, most + 1)
-    ends = [schedule.position(int(ending[i]), int(number[i])) for i in np.flatnonzero(earliest <= most)]
-    return schedule, min(end for end in ends if end is not None) + 1
+    needed = int(latest.min()) + 1
+    schedule, first = schedule_of(weights, needed), needed - 1
+    for i in np.argsort(earliest).tolist():
+        if earliest[i] >= first:
+            break
+        position = schedule.position(int(ending[i]), int(number[i]))
+        first = first if position is None else min(first, position)
+    return first + 1, needed

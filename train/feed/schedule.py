@@ -25,8 +25,10 @@ import numpy.typing as npt
 from text import kernel
 from train.feed.spans import Int64s
 
-PERIOD = 1 << 20  # longest period: 1 MB of domain numbers, made in some 50 ms
-CHECKPOINT = 1 << 10  # positions between counts that are kept
+PERIOD = 1 << 20  # longest period of exact weights: 1 MB of domain numbers, made in 10 to 60 ms
+ROUNDED = 1 << 18  # of rounded ones
+LEAST_CHECKPOINT = 1 << 10  # positions between counts that are kept
+SCHEDULES_KEPT = 16  # of up to 4 MB each; one is made anew in tens of milliseconds
 Weight: TypeAlias = int | float | Fraction | Decimal
 
 
@@ -34,8 +36,8 @@ def exact_weights(weights: Mapping[str, Weight]) -> dict[str, int]:
     """Whole numbers in proportion to the weights, whose sum is the period of the order; 0 stays 0.
 
     Exact where the weights, read as the decimals that they are written as, have a sum of at most 2^20 in lowest terms.
-    Else they are rounded to a period of 2^20 by largest remainder, at least 1 for each positive weight: a share is then
-    wrong by less than 2^-20, or, for what was rounded up to 1, at most that. Raises ValueError where all are 0 or one
+    Else they are rounded to a period of 2^18 by largest remainder, at least 1 for each positive weight: a share is then
+    wrong by less than 2^-18, where none had to be raised to 1. Raises ValueError where all are 0 or one
     is negative or not a number.
     """
     shares = {name: _fraction(name, weight) for name, weight in weights.items()}
@@ -60,12 +62,12 @@ def _fraction(name: str, weight: Weight) -> Fraction:
 
 def _rounded(counts: Mapping[str, int]) -> dict[str, int]:
     total, positive = sum(counts.values()), [name for name, count in counts.items() if count]
-    if len(positive) > PERIOD:
-        raise ValueError(f"weights: {len(positive)} domains; at most {PERIOD} can be mixed")
-    found = {name: count * PERIOD // total for name, count in counts.items()}
+    if len(positive) > ROUNDED:
+        raise ValueError(f"weights: {len(positive)} domains; at most {ROUNDED} can be mixed")
+    found = {name: count * ROUNDED // total for name, count in counts.items()}
     found |= {name: 1 for name in positive if found[name] == 0}
-    order = sorted(positive, key=lambda name: (-(counts[name] * PERIOD % total), name))
-    missing = PERIOD - sum(found.values())
+    order = sorted(positive, key=lambda name: (-(counts[name] * ROUNDED % total), name))
+    missing = ROUNDED - sum(found.values())
     for name in order[: max(0, missing)]:
         found[name] += 1
     while missing < 0:  # what was raised to 1 is taken from the largest
@@ -83,13 +85,14 @@ class Schedule:
     """The order of domains for whole-number weights: position q of the mixture belongs to one domain.
 
     weights: int64[m]. period: their sum. table: domain of each position of the first period, or of the part of it that
-    is needed. counts: int64[k, m], sequences of each domain before position k * CHECKPOINT.
+    is needed. checkpoints: int32[k, m], sequences of each domain before position k * step.
     """
 
     weights: Int64s
     period: int
+    step: int
     table: npt.NDArray[np.integer[Any]]
-    checkpoints: Int64s
+    checkpoints: npt.NDArray[np.int32]
 
     def domains(self, first: int, count: int) -> npt.NDArray[np.integer[Any]]:
         """The domain of each of `count` positions."""
@@ -101,74 +104,81 @@ class Schedule:
     def counts(self, position: int) -> Int64s:
         """How many of the first `position` sequences each domain gives: int64[m]."""
         periods, rest = divmod(position, self.period)
-        step, inside = divmod(rest, CHECKPOINT)
-        found: Int64s = self.checkpoints[step] + periods * self.weights
+        row, inside = divmod(rest, self.step)
+        found: Int64s = self.checkpoints[row] + periods * self.weights
         if inside:
-            part = self.table[step * CHECKPOINT : step * CHECKPOINT + inside]
+            part = self.table[rest - inside : rest]
             found = found + np.bincount(part, minlength=len(self.weights))
         return found
 
     def position(self, domain: int, number: int) -> int | None:
         """The position of a domain's sequence of this number (from 0); None where the table does not reach it."""
         periods, rest = divmod(number, int(self.weights[domain]))
-        step = int(np.searchsorted(self.checkpoints[:, domain], rest, "right")) - 1
-        places = np.flatnonzero(self.table[step * CHECKPOINT : (step + 1) * CHECKPOINT] == domain)
-        inside = rest - int(self.checkpoints[step, domain])
+        row = int(np.searchsorted(self.checkpoints[:, domain], rest, "right")) - 1
+        places = np.flatnonzero(self.table[row * self.step : (row + 1) * self.step] == domain)
+        inside = rest - int(self.checkpoints[row, domain])
         if inside >= len(places):
             return None
-        return periods * self.period + step * CHECKPOINT + int(places[inside])
+        return periods * self.period + row * self.step + int(places[inside])
 
 
 def schedule_of(weights: Int64s, positions: int | None = None) -> Schedule:
     """The order for these weights, of which only the first `positions` are needed; None = all."""
     period = int(weights.sum())
-    return _schedule(tuple(weights.tolist()), period if positions is None else min(period, positions))
+    return _schedule(weights.astype(np.int64).tobytes(), period if positions is None else min(period, positions))
 
 
-@lru_cache(maxsize=16)
-def _schedule(weights: tuple[int, ...], positions: int) -> Schedule:
-    given = np.array(weights, np.int64)
-    active = np.flatnonzero(given)
-    domains = len(given)
+@lru_cache(maxsize=SCHEDULES_KEPT)
+def _schedule(weights: bytes, positions: int) -> Schedule:
+    given = np.frombuffer(weights, np.int64)
+    domains, period = len(given), int(given.sum())
     kind = np.uint8 if domains <= 1 << 8 else np.uint16 if domains <= 1 << 16 else np.int32
     table: npt.NDArray[np.integer[Any]] = np.empty(positions, kind)
-    checkpoints = np.zeros((positions // CHECKPOINT + 1, domains), np.int64)
-    work = (np.full(positions, -1, np.int64), np.empty(domains, np.int64), np.empty(domains, np.int64))
-    period = int(given.sum())
-    if not _earliest_deadline_first(given, active, period, *work, np.zeros(domains, np.int64), table):
-        raise AssertionError(f"no order for the weights {weights}")
-    _count(table, CHECKPOINT, checkpoints)
-    return Schedule(weights=given, period=period, table=table, checkpoints=checkpoints)
+    work = np.zeros((domains, 5), np.int64)
+    work[:, 3], work[:, 4] = np.divmod(period, np.maximum(given, 1))
+    released, heap = np.full(positions, -1, np.int32), np.empty(domains, np.int64)
+    if not _earliest_deadline_first(given, period, released, work, heap, table):
+        raise AssertionError(f"no order for the weights {given.tolist()}")
+    step = max(LEAST_CHECKPOINT, 1 << (4 * domains).bit_length())
+    checkpoints = np.zeros((positions // step + 1, domains), np.int32)
+    _count(table, step, checkpoints)
+    return Schedule(weights=given, period=period, step=step, table=table, checkpoints=checkpoints)
 
 
 @kernel
-def _earliest_deadline_first(
-    weights: Any, active: Any, period: int, released: Any, after: Any, heap: Any, given: Any, table: Any
-) -> Any:
+def _earliest_deadline_first(weights: Any, period: int, released: Any, work: Any, heap: Any, table: Any) -> Any:
     """Fill the table; False where a deadline is missed, which cannot be.
 
-    released: for each position the first of the domains whose next sequence may not come before, and `after` the next
-    of each of those. heap: deadline and domain, as one number, of the domains that may come now.
+    released: for each position the first of the domains whose next sequence may not come before. work: three numbers a
+    domain: the next of those domains, and the earliest position of its next sequence, as a whole number and a rest over
+    its weight. heap: deadline and domain, as one number, of the domains that may come now.
     """
-    domains, waiting = len(weights), 0
-    for i in range(len(active)):
-        after[active[i]] = released[0]
-        released[0] = active[i]
+    shift, waiting = 1, 0
+    while (1 << shift) < len(weights):
+        shift += 1
+    for domain in range(len(weights) - 1, -1, -1):
+        if weights[domain] > 0:
+            work[domain, 0], released[0] = released[0], domain
     for position in range(len(table)):
         domain = released[position]
         while domain >= 0:
-            deadline = ((given[domain] + 1) * period + weights[domain] - 1) // weights[domain] - 1
-            waiting = _push(heap, waiting, deadline * domains + domain)
-            domain = after[domain]
-        if waiting == 0 or heap[0] // domains < position:
+            after, weight = work[domain, 0], weights[domain]
+            begin = work[domain, 1] + work[domain, 3]
+            rest = work[domain, 2] + work[domain, 4]
+            if rest >= weight:
+                begin, rest = begin + 1, rest - weight
+            work[domain, 1], work[domain, 2] = begin, rest
+            deadline = begin if rest > 0 else begin - 1
+            waiting = _push(heap, waiting, (deadline << shift) + domain)
+            domain = after
+        if waiting == 0 or heap[0] >> shift < position:
             return False
-        domain = heap[0] % domains
+        domain = heap[0] & ((1 << shift) - 1)
         table[position] = domain
         waiting = _pop(heap, waiting)
-        given[domain] += 1
-        release = max(position + 1, given[domain] * period // weights[domain])
+        release = max(position + 1, work[domain, 1])
         if release < len(table):
-            after[domain] = released[release]
+            work[domain, 0] = released[release]
             released[release] = domain
     return True
 

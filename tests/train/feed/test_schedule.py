@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from train.feed.schedule import PERIOD, exact_weights, schedule_of
+from train.feed.schedule import PERIOD, ROUNDED, exact_weights, schedule_of
 
 few = some.lists(some.integers(0, 50), min_size=1, max_size=12)
 extreme = some.lists(some.sampled_from([0, 1, 1, 2, 3, 999, 1000, 4096, 20_000]), min_size=1, max_size=40)
@@ -63,11 +63,11 @@ def test_a_thousand_domains_over_the_longest_period_stay_within_one() -> None:
     random = np.random.default_rng(3)
     weights = exact_weights({f"{n:04d}": int(w) for n, w in enumerate(random.pareto(1.0, 1000) * 1e6 + 1)})
     schedule = schedule_of(np.array(list(weights.values()), np.int64))
-    assert schedule.period == PERIOD
-    order, position = schedule.domains(0, PERIOD), np.arange(1, PERIOD + 1)
+    assert schedule.period == ROUNDED
+    order, position = schedule.domains(0, ROUNDED), np.arange(1, ROUNDED + 1)
     for domain in [0, 1, *np.argsort(schedule.weights)[[0, 1, -2, -1]].tolist()]:
         count = np.cumsum(order == domain)
-        assert (np.abs(count * PERIOD - schedule.weights[domain] * position) < PERIOD).all()
+        assert (np.abs(count * ROUNDED - schedule.weights[domain] * position) < ROUNDED).all()
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_thousand_domains_over_the_longest_period_stay_within_one() -> None:
         ({"a": Fraction(1, 3), "b": Decimal("0.5")}, {"a": 2, "b": 3}),
         ({"a": 1e-6, "b": 1.0}, {"a": 1, "b": 10**6}),
         ({"a": 1, "b": PERIOD - 1}, {"a": 1, "b": PERIOD - 1}),
-        ({"a": 1, "b": PERIOD}, {"a": 1, "b": PERIOD - 1}),  # one more than the longest period: rounded
-        ({"a": 1e-30, "b": 1.0}, {"a": 1, "b": PERIOD - 1}),
-        ({"a": 1e-30, "b": 1e-20, "c": 0, "d": 1.0}, {"a": 1, "b": 1, "c": 0, "d": PERIOD - 2}),
+        ({"a": 1, "b": PERIOD}, {"a": 1, "b": ROUNDED - 1}),  # one more than the longest period: rounded
+        ({"a": 1e-30, "b": 1.0}, {"a": 1, "b": ROUNDED - 1}),
+        ({"a": 1e-30, "b": 1e-20, "c": 0, "d": 1.0}, {"a": 1, "b": 1, "c": 0, "d": ROUNDED - 2}),
     ],
 )
 def test_weights_become_whole_numbers(weights: dict[str, float], found: dict[str, int]) -> None:
