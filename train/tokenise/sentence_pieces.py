@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -170,7 +171,6 @@ def from_model(model: SentenceModel, controls: tuple[str, ...] = ()) -> Any:
 
 def _check(model: SentenceModel) -> None:
     names = [piece.text for piece in model.pieces]
-    scores = [piece.score for piece in model.pieces if piece.kind == NORMAL and len(piece.text) > 1]
     singles = _singles(model)
     normal = [piece.text for piece in model.pieces if piece.kind == NORMAL]
     said = None
@@ -190,10 +190,17 @@ def _check(model: SentenceModel) -> None:
         said = "a piece has a character that is no piece, so the library tokenizers takes it for unknown"
     elif model.algorithm == UNIGRAM and _hidden(model) and not singles.issuperset("".join(model.of_kind(USER_DEFINED))):
         said = "a user-defined piece has a character that is no piece, so the library tokenizers takes it for unknown"
-    elif model.algorithm == BPE and len(set(scores)) < len(scores):
+    elif model.algorithm == BPE and not all(len(set(text)) == 1 for text in _alike(model)):
         said = "pieces have the same score, and the library tokenizers merges no two pairs in the order of the text"
     if said is not None:
         raise ValueError(said)
+
+
+def _alike(model: SentenceModel) -> set[str]:
+    """Pieces of several characters that have the score of another."""
+    normal = [piece for piece in model.pieces if piece.kind == NORMAL and len(piece.text) > 1]
+    counts = Counter(piece.score for piece in normal)
+    return {piece.text for piece in normal if counts[piece.score] > 1}
 
 
 def _singles(model: SentenceModel) -> set[str]:
@@ -246,12 +253,14 @@ def _bpe(model: SentenceModel, *, whole: bool) -> Any:
     from tokenizers import models
 
     normal = {piece.text: (-piece.score, number) for number, piece in enumerate(model.pieces) if piece.kind == NORMAL}
+    alike = _alike(model)
     merges = []
     for text, (cost, number) in normal.items():
         for cut in range(1, len(text)):
             left, right = normal.get(text[:cut]), normal.get(text[cut:])
             if left is not None and right is not None:
-                merges.append((cost, number, left, right, text[:cut], text[cut:]))
+                # Runs of one character that score alike grow from the left: the longest left part goes first.
+                merges.append((cost, -cut if text in alike else 0, number, left, right, text[:cut], text[cut:]))
     merges.sort()
     return models.BPE(
         {piece.text: number for number, piece in enumerate(model.pieces)},

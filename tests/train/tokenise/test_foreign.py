@@ -237,7 +237,7 @@ def by_hand(*pieces: tuple[str, float, int]) -> bytes:
         ([("a", -1, 1), ("a", -2, 1)], "a piece stands twice"),
         ([("", -1, 1)], "a piece stands twice, or is empty"),
         ([("ab", -1, 1), ("a", -2, 1)], "a piece has a character that is no piece"),
-        ([("a", -5, 1), ("aa", -1, 1), ("aaa", -1, 1)], "pieces have the same score"),
+        ([("a", -5, 1), ("b", -5, 1), ("ab", -1, 1), ("ba", -1, 1)], "pieces have the same score"),
         ([("a", -1, 5)], "it has unused pieces"),
         ([("a b", -1, 4)], "a piece holds a space"),
         ([("a", float("nan"), 1)], "a piece without a score or a kind that is known"),
@@ -277,6 +277,18 @@ def test_a_piece_that_its_own_merges_do_not_make_is_not_taken_as_a_whole() -> No
     made = Tokenizer(from_model(read_model(data)).to_str())
     for text in ["abc", "abcabc", "abcabcabc", "abc<u>abcabc<u>", "<u>abcabc", "cabca<u>", "<unk><u><unk>"]:
         assert ids_of(made, text) == processor.encode(text), text
+
+
+@pytest.mark.parametrize("longest", [2, 3, 6, 8])
+def test_runs_that_score_alike_are_merged_from_the_left(longest: int) -> None:
+    """As those of Llama 2 and Mistral: blanks of all lengths, with one score."""
+    runs = [("\u2581" * length, -1e9, 1) for length in [*range(2, longest + 1), longest + 3]]
+    data = by_hand(("a", -9, 1), ("\u2581", -8, 1), ("\u2581a", -1, 1), *runs)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    made = Tokenizer(from_model(read_model(data)).to_str())
+    for length in range(60):
+        for text in ("\u2581" * length, "\u2581" * length + "a", "a" + "\u2581" * length + "aa"):
+            assert ids_of(made, text) == processor.encode(text), text
 
 
 @settings(max_examples=150, deadline=None)
