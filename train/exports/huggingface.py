@@ -81,7 +81,7 @@ class HuggingFace:
                         sizes.update(rows=batch.num_rows, bytes=batch.nbytes)
                 folder.add(name)
                 sizes["download"] += folder.size_of(name)
-            configs[stream.name] = (f"{path}/*.parquet", sizes)
+            configs[safe_name(stream.name)] = (f"{path}/*.parquet", sizes)  # datasets refuses / and others in it
         whole = Counter[str]()
         for _, sizes in configs.values():
             whole.update(sizes)
