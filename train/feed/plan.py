@@ -48,7 +48,7 @@ class Plan:
         max_epochs: float | Mapping[str, float | None] | None = None,
         held_out: float = 0.0,
         block_tokens: int = BLOCK_TOKENS,
-        window_sequences: int = 512,
+        window_sequences: int | None = None,
         slack: float = 0.005,
         overflow: Overflow = "split",
     ) -> Plan:

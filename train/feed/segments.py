@@ -13,6 +13,8 @@ from train.feed.schedule import Weight, exact_weights
 
 Method = Literal["concat", "best_fit"]
 MOST_SEQUENCE_TOKENS = 1 << 24  # so that slots of a batch fit 32 bits
+WINDOW_TOKENS = 1 << 20  # packed in about a millisecond; 512 rows of 2,048, which leaves 0.6% of padding on real text
+LEAST_WINDOW_SEQUENCES = 256  # in fewer, the row that rounding adds costs more than half a percent
 CHANGES = (
     "weights",
     "batch_sequences",
@@ -41,7 +43,7 @@ class Segment:
     batch_sequences: int
     sequence_tokens: int
     packing: Method
-    window_sequences: int
+    window_sequences: int | None
     slack: float
     overflow: Overflow
     max_epochs: Mapping[str, float]
@@ -50,7 +52,8 @@ class Segment:
         self._whole("step", 0, 1 << 62)
         self._whole("batch_sequences", 1, 1 << 24)
         self._whole("sequence_tokens", 1, MOST_SEQUENCE_TOKENS)
-        self._whole("window_sequences", 1, 1 << 24)
+        if self.window_sequences is not None:
+            self._whole("window_sequences", 1, 1 << 24)
         _one_of("packing", self.packing, get_args(Method))
         _one_of("overflow", self.overflow, OVERFLOWS)
         if not isinstance(self.slack, int | float) or not 0 <= self.slack <= 1:
@@ -69,7 +72,8 @@ class Segment:
         """What decides how a domain's tokens come into rows, whatever else changes."""
         if self.packing == "concat":
             return Packing("concat", 1, Fraction(0), "split")
-        return Packing("best_fit", self.window_sequences, Fraction(str(self.slack)), self.overflow)
+        rows = self.window_sequences or max(LEAST_WINDOW_SEQUENCES, WINDOW_TOKENS // self.sequence_tokens)
+        return Packing("best_fit", rows, Fraction(str(self.slack)), self.overflow)
 
     def ends(self, tokens: Mapping[str, int]) -> list[int | None]:
         """How many tokens of its endless stream each domain may give; None = all."""
