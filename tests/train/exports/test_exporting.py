@@ -222,6 +222,25 @@ def test_trl_lines_are_of_the_first_kind_that_rows_have(columns: Any, lines: lis
     assert sum(counts["documents"] for counts in left.values()) == 2 - told.documents
 
 
+def test_trl_messages_keep_what_they_have_and_their_tools(tmp_path: Path) -> None:
+    fields = [("role", pa.string()), ("content", pa.string()), ("name", pa.string())]
+    kind = pa.list_(pa.struct(fields))
+    prompts = [[{"role": "user", "content": text, "name": None}] for text in "ab"]
+    answers = [[{"role": "tool", "content": None, "name": "f"}], [{"role": "x", "content": "y", "name": None}]]
+    columns = {"prompt": pa.array(prompts, kind), "completion": pa.array(answers, kind)}
+    out = make_run(tmp_path / "run", [pa.table({**columns, "tools": pa.array([["f"], None], pa.list_(pa.string()))})])
+    export(str(out), "trl", str(tmp_path / "out"))
+    found = [json.loads(line) for line in (tmp_path / "out/train-00000-of-00001.jsonl").read_text().splitlines()]
+    assert found == [
+        {
+            "prompt": [{"role": "user", "content": "a"}],
+            "completion": [{"role": "tool", "content": None, "name": "f"}],
+            "tools": ["f"],
+        },
+        {"prompt": [{"role": "user", "content": "b"}], "completion": [{"role": "x", "content": "y"}]},
+    ]
+
+
 def test_rows_of_no_kind_are_refused(tmp_path: Path) -> None:
     out = make_run(tmp_path / "run", [pa.table({"id": pa.array(["a"])})])
     with pytest.raises(
