@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
@@ -104,14 +105,18 @@ class Plan:
         if state.get("format") != FORMAT:
             raise PlanError(f"plan: format {state.get('format')!r}, where {FORMAT!r} can be read")
         for what, found in (("tokenizer", shards.tokenizer_digest), ("shards", shards.digest)):
-            if state[what] != found:
+            if state.get(what) != found:
                 raise PlanError(
-                    f"plan: made for the {what} with digest {state[what]}, not {found}; give the tokens it was made for"
+                    f"plan: made for the {what} with digest {state.get(what)}, not {found}; give the tokens it was "
+                    "made for"
                 )
         head = {key: value for key, value in state.items() if key != "segments"}
-        plan = cls(shards, head, _streams(shards, head))
-        for record in state["segments"]:
-            plan = plan._with(Segment(**record))
+        try:
+            plan = cls(shards, head, _streams(shards, head))
+            for segment in [Segment(**record) for record in state["segments"]]:
+                plan = plan._with(segment)
+        except (KeyError, TypeError) as error:
+            raise PlanError(f"plan: not a whole state ({error}); give one that state() made") from error
         return plan
 
     def state(self) -> dict[str, Any]:
@@ -129,11 +134,11 @@ class Plan:
         anew, in the new way. Raises PlanError, also for a step before the last change.
         """
         last = self._stages[-1]
-        if not isinstance(at_step, int) or at_step < last.segment.step:
+        if at_step < last.segment.step:
             raise PlanError(f"at_step: {at_step} is before step {last.segment.step}, from which on the plan is settled")
         if self.steps is not None and at_step > self.steps:
             raise PlanError(f"at_step: {at_step} is past the plan's end at step {self.steps}; raise max_epochs earlier")
-        return self._with(last.segment.changed(at_step, self.tokens, changes))
+        return self._with(last.segment.changed(operator.index(at_step), self.tokens, changes))
 
     def _with(self, segment: Segment) -> Plan:
         plan = Plan(self.index, self._state, self._streams)

@@ -193,6 +193,10 @@ def test_other_mistakes_are_told() -> None:
         (lambda: plan().positions(9, 0, 1, until_step=1), "shard: 9 has no tokens in the plan"),
         (lambda: Plan.of(INDEX, {"format": "x"}), "plan: format 'x', where 'gristmill-plan-1' can be read"),
         (
+            lambda: Plan.of(INDEX, {key: value for key, value in plan().state().items() if key != "segments"}),
+            "plan: not a whole state ('segments'); give one that state() made",
+        ),
+        (
             lambda: Plan.of(INDEX, plan().state() | {"shards": "other"}),
             "plan: made for the shards with digest other, not made; give the tokens it was made for",
         ),
