@@ -87,7 +87,7 @@ set_up_kernels() { # compiled once, here: no run, test or worker pays for it
     stamp="$venv/kernels-$(cat text/*.py ingest/gates.py filters/*.py dedup/*.py train/*.py train/*/*.py | cksum | tr -d ' ')"
     if [ -e "$stamp" ]; then return; fi
     say "compiling the kernels (a minute the first time)"
-    "$python" -c 'import jobs.engines.preload; from ingest.gates import page_cost; page_cost(b"<p>one</p><!-- -->")' >&2
+    "$python" -c 'from train.feed.compiled import compile_plan; compile_plan(); import jobs.engines.preload; from ingest.gates import page_cost; page_cost(b"<p>one</p><!-- -->")' >&2
     rm -f "$venv"/kernels-*
     touch "$stamp"
 }

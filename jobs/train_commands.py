@@ -31,7 +31,8 @@ def tokenizers(
     out: OutArgument,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="tokenizer.json, .model or .tiktoken files.")],
     plot: Annotated[str | None, typer.Option("--plot", metavar="FILE.svg", help="Where to draw it.")] = None,
-    sample_bytes: Annotated[int, typer.Option("--sample-bytes", min=1, help="Text to encode a domain.")] = 16 << 20,
+    sample_bytes: Annotated[int, typer.Option("--sample-bytes", min=1, help="Text of a domain and language.")] = 1
+    << 20,
     json: Json = False,
 ) -> int:
     """Compare tokenizers on a run's documents, by domain and language."""
