@@ -10,7 +10,13 @@ the ids of the whole are the ids of its parts, one after another. Such places, j
     before the last of several blanks or tabs, if no more white space follows           | return
     behind the last line end of white space                                        |The   |    return
 
-No alternative of the pattern reaches over such a place, and where one looks ahead (blanks that something other than
+The pre-tokenizers of other vocabularies are cut at fewer places (train.tokenise.cutting says which are which):
+
+    WORDS   before a blank or tab, behind any character but white space; between a letter or digit and a line end
+            behind it; behind a line end that stands alone between other characters, before a letter or digit
+    MARKS   before the first of a run of U+2581
+
+No alternative of the patterns reaches over such a place, and where one looks ahead (blanks that something other than
 white space follows), it sees blanks or the end on both sides of the cut. Bytes outside ASCII are letters only in blocks
 that hold nothing else; in doubt a text is not cut. Tests hold all this to the library's own answer.
 """
@@ -31,6 +37,7 @@ Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
 Encode: TypeAlias = Callable[[list[str]], tuple[Ids, Offsets]]
 
+OWN, WORDS, MARKS = range(3)
 LETTER, DIGIT, SYMBOL, BLANK, LINE_END, CONTROL, HIGH = range(7)
 PIECE_BYTES = 128  # longer pieces are encoded each time
 LONG_PIECES = 1 << 12  # of one scan
@@ -113,9 +120,35 @@ def _cut(data: Any, kinds: Any, first: int, at: int, end: int) -> Any:
     return False
 
 
+@inlined
+def _cut_words(data: Any, kinds: Any, first: Any, at: Any) -> Any:
+    before, here = kinds[data[at - 1]], kinds[data[at]]
+    if here == BLANK:
+        return before <= SYMBOL or (before == HIGH and not _is_white(data, at))
+    if here == LINE_END:
+        return before in (LETTER, DIGIT) or (before == HIGH and _is_letter(data, at))
+    return before == LINE_END and here in (LETTER, DIGIT) and at - 2 >= first and kinds[data[at - 2]] <= SYMBOL
+
+
+@inlined
+def _cut_marks(data: Any, first: Any, at: Any) -> Any:
+    if data[at] != 0xE2 or data[at + 1] != 0x96 or data[at + 2] != 0x81:
+        return False
+    return at - 3 < first or data[at - 1] != 0x81 or data[at - 2] != 0x96 or data[at - 3] != 0xE2
+
+
+@inlined
+def _may_cut(rule: Any, data: Any, kinds: Any, first: Any, at: Any, end: Any) -> Any:
+    if rule == OWN:
+        return _cut(data, kinds, first, at, end)
+    if rule == WORDS:
+        return _cut_words(data, kinds, first, at)
+    return _cut_marks(data, first, at)
+
+
 @kernel
 def _scan(
-    data: Any, offsets: Any, kinds: Any, state: Any, found: Any, texts: Any,
+    rule: Any, data: Any, offsets: Any, kinds: Any, state: Any, found: Any, texts: Any,
     table: Any, hashes: Any, stored_at: Any, stored_bytes: Any, store: Any, new: Any, long: Any,
 ) -> None:  # fmt: skip
     """Cut on from `state`: found[k] is the entry of piece k and texts[k] its text, until the texts or some room end.
@@ -137,7 +170,7 @@ def _scan(
         while True:
             value = (value ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
             at += 1
-            if at == end or _cut(data, kinds, offsets[text], at, end):
+            if at == end or _may_cut(rule, data, kinds, offsets[text], at, end):
                 break
         size = at - start
         texts[pieces] = text
@@ -202,10 +235,20 @@ class PieceEncoder:
     """
 
     def __init__(
-        self, encode: Encode, *, entries: int = 1 << 20, stored_bytes: int = 32 << 20, scan_pieces: int = 1 << 20
+        self,
+        encode: Encode,
+        *,
+        rule: int = OWN,
+        entries: int = 1 << 20,
+        stored_bytes: int = 32 << 20,
+        scan_pieces: int = 1 << 20,
     ) -> None:
-        """entries, stored_bytes: pieces to remember, and their bytes; past either all are forgotten and learnt anew."""
+        """rule: where texts are cut.
+
+        entries, stored_bytes: pieces to remember, and their bytes; past either all are forgotten and learnt anew.
+        """
         self._encode = encode
+        self._rule = rule
         self._table = np.empty(1 << (2 * entries - 1).bit_length(), np.int32)  # half empty: a free slot is near
         self._hashes = np.empty(entries, np.uint64)
         self._stored_at = np.empty(entries, np.int32)
@@ -234,7 +277,7 @@ class PieceEncoder:
                 self._forget()
             state[ENTRIES], state[STORED] = self._entries, self._stored
             _scan(
-                data, offsets, KINDS, state, self._found, self._texts, self._table, self._hashes,
+                self._rule, data, offsets, KINDS, state, self._found, self._texts, self._table, self._hashes,
                 self._stored_at, self._stored_bytes, self._store, self._new, self._long,
             )  # fmt: skip
             new, long = int(state[ENTRIES]) - self._entries, int(state[LONG])

@@ -30,6 +30,8 @@ BLANK = "\u2581"
 UNKNOWN_PENALTY = 10.0  # SOURCE: sentencepiece, unigram_model.cc: below the least score of a piece
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 MOST_CUTS = 10_000
+BLANK_INSIDE = f"[^{BLANK}]{BLANK}"
+SPLITS_WORDS = f"(?<!{BLANK}){BLANK}*[^{BLANK}]+"  # from the first of a run only: a long run is looked at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,10 +318,9 @@ def _pre_tokenizer(model: SentenceModel, cuts: list[tuple[str, str]]) -> Any:
         # No piece reaches over an unknown character, so the text may be split there, and the names with it.
         letters = "".join(f"\\x{{{ord(letter):x}}}" for letter in sorted(_singles(model)))
         told.append(pre_tokenizers.Split(Regex(f"[^{letters}]+"), "isolated"))
-    inside = re.compile(f"[^{BLANK}]{BLANK}")
+    inside = re.compile(BLANK_INSIDE)
     if BLANK in model.of_kind(NORMAL) and not any(map(inside.search, model.of_kind(NORMAL, USER_DEFINED))):
-        # From the first of a run only, so that a long run is looked at once.
-        told.append(pre_tokenizers.Split(Regex(f"(?<!{BLANK}){BLANK}*[^{BLANK}]+"), "isolated"))
+        told.append(pre_tokenizers.Split(Regex(SPLITS_WORDS), "isolated"))
     if cuts:
         pattern = "|".join(f"{_literal(before)}(?={_literal(behind)}\\z)" for before, behind in cuts)
         told.append(pre_tokenizers.Split(Regex(f"\\A(?:{pattern})"), "isolated"))

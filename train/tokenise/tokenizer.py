@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,10 @@ import xxhash
 
 from shards.store import filesystem
 from text import buffers_of
-from train.tokenise.pieces import Ids, Offsets, PieceEncoder
+from train.tokenise.pieces import MARKS, OWN, Ids, Offsets, PieceEncoder
+
+if TYPE_CHECKING:
+    from train.tokenise.cutting import Cutting
 
 GROUP_CHARS = 1 << 20  # the library keeps some 200 bytes a token until a call returns: this bounds a call
 WINDOW_CHARS = 1 << 18
@@ -74,10 +77,10 @@ class Tokenizer:
     def encode(self, texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> tuple[Ids, Offsets]:
         """(ids uint32, offsets int64[n + 1]): text i is ids[offsets[i]:offsets[i + 1]]; a null text is empty.
 
-        The answer is the library's own; a tokenizer trained here gets it several times faster (train.tokenise.pieces).
+        The answer is the library's own; where texts may be cut (train.tokenise.cutting), it comes several times faster.
         """
-        if self._cuttable:
-            return self._pieces(*buffers_of(texts))
+        if self._cutting is not None:
+            return self._pieces(*buffers_of(self._cutting.prepared(texts)))
         told = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
         return self.encode_strings([text or "" for text in told])
 
@@ -166,21 +169,22 @@ class Tokenizer:
 
     @cached_property
     def _pieces(self) -> PieceEncoder:
-        return PieceEncoder(self.encode_strings)
+        assert self._cutting is not None
+        encoder = self
+        if self._cutting.rule == MARKS:  # what the normaliser does was done
+            encoder = Tokenizer(json.dumps({**json.loads(self.json), "normalizer": None}), self.controls)
+        return PieceEncoder(encoder.encode_strings, rule=self._cutting.rule)
+
+    @cached_property
+    def _cutting(self) -> Cutting | None:
+        from train.tokenise.cutting import cutting_of
+
+        return cutting_of(self.json)
 
     @cached_property
     def _cuttable(self) -> bool:
         """Whether this tokenizer splits text by train.tokenise.bpe.PATTERN and does nothing else to it."""
-        from train.tokenise.bpe import pre_tokenizer
-
-        opened = self.library
-        return bool(
-            isinstance(opened.model, tokenizers_library().models.BPE)
-            and opened.normalizer is None
-            and opened.pre_tokenizer is not None
-            and opened.pre_tokenizer.__getstate__() == pre_tokenizer().__getstate__()
-            and all(token.special for token in opened.get_added_tokens_decoder().values())
-        )
+        return self._cutting is not None and self._cutting.rule == OWN
 
 
 def load_tokenizer(
