@@ -21,6 +21,7 @@ from jobs.steps import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("shards", "text", "ingest", "filters", "dedup", "train", "jobs")
+READERS = "tests/train/exports/readers/"
 # The median of five, on a machine that may be busy with the other tests: what is promised is 0.3.
 HELP_S = 0.3
 
