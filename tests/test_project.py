@@ -84,6 +84,8 @@ def test_every_import_is_a_declared_dependency(project: dict[str, Any]) -> None:
     undeclared = set()
     for folder, known in allowed.items():
         for name, where in _imports(ROOT / folder):
+            if where.startswith(READERS):  # run in the environment that .ci/oracles.sh makes
+                continue
             distributions = {_canonical(owner) for owner in owners.get(name, [])}
             if not distributions & known:
                 undeclared.add(f"{where}: {name}")
