@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from train.pretrain.optimisation import Optimisation
     from train.pretrain.running import Trained, plan_of, run
     from train.pretrain.settings import Change, Pretrain
-    from train.pretrain.trainer import Stepped, Trainer, TrainingError
+    from train.pretrain.state import TrainingError
+    from train.pretrain.trainer import Stepped, Trainer
 
 __all__ = [
     "Change",
@@ -44,7 +45,7 @@ _HOMES = {
     "SpikeGuard": "train.pretrain.guard",
     "Stepped": "train.pretrain.trainer",
     "Trainer": "train.pretrain.trainer",
-    "TrainingError": "train.pretrain.trainer",
+    "TrainingError": "train.pretrain.state",
     "World": "train.pretrain.distributed",
     "Course": "train.pretrain.loop",
     "follow": "train.pretrain.loop",

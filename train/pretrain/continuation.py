@@ -7,7 +7,7 @@ from typing import Any
 
 from train.feed.token_shards import TokenShards
 from train.pretrain.settings import FREE, Pretrain
-from train.pretrain.trainer import TrainingError
+from train.pretrain.state import TrainingError
 
 Json = dict[str, Any]
 

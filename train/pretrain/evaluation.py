@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from train.feed.batch import Batch
 from train.model.losses import losses_by_token
 from train.pretrain.held_out import HeldOut
-from train.pretrain.trainer import Trainer, batch_rows, fill
+from train.pretrain.rows import batch_rows, fill
+from train.pretrain.trainer import Trainer
 
 LOGITS = 1 << 25  # entries of the logits held at once: 128 MiB in float32
 

@@ -11,35 +11,35 @@ OUT/trained.json        the result, written last
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Literal
 
-from shards.store import filesystem, is_local, join, read_json, remove, sweep, write_json
+from shards.store import is_local, join, read_json, remove, write_json
+from train.compute.flops import ModelShape, TokenFlops
 from train.feed.batch import Batch
 from train.feed.ledger import Ledger
 from train.feed.loader import Loader
 from train.feed.plan import Plan
 from train.feed.token_shards import TokenShards
 from train.model.checkpoint import save_hugging_face
-from train.model.settings import ModelSettings
 from train.model.transformer import Transformer
 from train.pretrain.continuation import continuation_check, identity_of
 from train.pretrain.distributed import World, whole
 from train.pretrain.evaluation import evaluate
+from train.pretrain.exclusion import alone
 from train.pretrain.held_out import HeldOut
 from train.pretrain.loop import Course, Standing, follow
 from train.pretrain.metrics import Progress
 from train.pretrain.plot import plot_losses
 from train.pretrain.rates import rate_factor
 from train.pretrain.settings import Pretrain
+from train.pretrain.state import TrainingError
 from train.pretrain.token_bytes import token_bytes
-from train.pretrain.trainer import Trainer, TrainingError
+from train.pretrain.trainer import Trainer
 from train.tokenise.tokenizer import load_tokenizer
 
-RESULT, LOCK = "trained.json", ".training"
+RESULT = "trained.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def run(
         raise TrainingError(f"out: {out} is no local folder; train into one, and copy it when it is done")
     world = World.join(device)
     try:
-        with _alone(out, world):
+        with alone(out, world):
             return _Pretraining(settings, tokens, out, world, progress if world.rank == 0 else None).run()
     finally:
         world.leave()
@@ -150,8 +150,7 @@ class _Pretraining:
             max_rows=self.settings.evaluation_sequences,
         )
         bytes_of_token = token_bytes(load_tokenizer(tokenizer))
-        shape = trainer.model.settings
-        assert isinstance(shape, ModelSettings)
+        shape = ModelShape(**self.settings.model(self.shards.vocab_size).shape._asdict())
         if self.settings.held_out:
             told = {group.domain for group in held_out.groups}
             for name in sorted({domain.name for domain in self.shards.domains} - told):
@@ -166,7 +165,7 @@ class _Pretraining:
             identity=identity_of(self.settings, self.shards),
             check=continuation_check(self.settings, self.shards, self.out),
             ledger=self._ledger,
-            flops_per_target=flops_per_target(shape, self.settings.sequence_tokens),
+            flops_per_target=TokenFlops.of(shape, self.settings.sequence_tokens).train,
             peak_flops=self.settings.peak_flops,
         )
 
@@ -247,36 +246,5 @@ class _Pretraining:
         plot_losses(self.out)
 
 
-def flops_per_target(shape: ModelSettings, sequence_tokens: int) -> float:
-    """FLOPs that training on a target takes: 6 a weight (the readout's, not the embedding's) and 6 L d T for causal
-    attention over whole rows (Chowdhery et al. 2022, arXiv:2204.02311, appendix B; train.compute counts packing too).
-    """
-    sizes = shape.shape
-    attention = 2 * sizes.width * (sizes.heads + sizes.key_value_heads) * sizes.head_width
-    weights = sizes.layers * (attention + 3 * sizes.width * sizes.feed_forward_width) + sizes.width * sizes.vocab_size
-    return 6.0 * weights + 6.0 * sizes.layers * sizes.heads * sizes.head_width * sequence_tokens
-
-
 def _stored(trained: Trained) -> dict[str, Any]:
     return {**asdict(trained), "model": "model"}
-
-
-@contextmanager
-def _alone(out: str, world: World) -> Iterator[None]:
-    """Hold OUT for this run, by a lock that ends with the process. Raises TrainingError where another run holds it."""
-    folder = filesystem(out)[1]
-    os.makedirs(folder, exist_ok=True)
-    if world.rank != 0:
-        yield
-        return
-    import fcntl
-
-    with open(os.path.join(folder, LOCK), "ab") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise TrainingError(
-                f"out: another run is training into {out}; wait for it, or use another folder"
-            ) from error
-        sweep(out)
-        yield

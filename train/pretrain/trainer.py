@@ -16,11 +16,10 @@ spike guard, evaluation and metrics.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import torch
 import xxhash
 from torch import Tensor, nn
@@ -28,9 +27,11 @@ from torch import Tensor, nn
 from train.model.losses import losses_by_token, token_losses
 from train.model.parametrisation import parameter_groups
 from train.model.settings import ModelSettings
-from train.pretrain.distributed import World, part_like, whole
+from train.pretrain.distributed import World, whole
 from train.pretrain.optimisation import Optimisation
 from train.pretrain.optimisers import Groups, make_optimisers, set_rate
+from train.pretrain.rows import batch_rows, fill
+from train.pretrain.state import TrainingError, load_tensors, stored_tensors
 
 if TYPE_CHECKING:
     from train.feed.batch import Batch
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
 LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}
 
 
-class TrainingError(ValueError):
-    """A run that cannot be trained as asked: one line that says where, what is wrong, and what would be right."""
+__all__ = ["Stepped", "Trainer", "TrainingError"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,85 +195,14 @@ class Trainer:
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Whole tensors by name: what training changes in the model, and the optimisers' state. On all processes."""
-        for name, holder in self._stored():
-            yield f"model/{name}", whole(holder)
-        for name, state in self._states():
-            for key in sorted(state):
-                yield f"optimizer/{name}/{key}", whole(state[key])
+        return stored_tensors(self.model, self.optimisers)
 
-    @torch.no_grad()
-    def load(self, tensors: Iterator[tuple[str, Tensor]]) -> None:
+    def load(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
         """Take over tensors that `tensors` gave, under any number of processes.
 
         Raises TrainingError when they are of another model or optimiser.
         """
-        stored = dict(self._stored())
-        parameters = {name: (optimiser, one) for optimiser in self.optimisers for name, one in self._named(optimiser)}
-        for optimiser in self.optimisers:
-            optimiser.state.clear()
-        missing = set(stored)
-        for full, tensor in tensors:
-            kind, _, name = full.partition("/")
-            name, key = (name, "") if kind == "model" else name.rsplit("/", 1)
-            if name not in (stored if kind == "model" else parameters):
-                raise TrainingError(f"the checkpoint has {full}, which this model has not: its settings were others")
-            like = stored[name] if kind == "model" else parameters[name][1]
-            if tensor.ndim and tensor.shape != like.shape:
-                raise TrainingError(f"{full}: {list(tensor.shape)} in the checkpoint, {list(like.shape)} in the model")
-            if kind == "model":
-                like.copy_(part_like(tensor, like))
-                missing.discard(name)
-            else:
-                optimiser, one = parameters[name]
-                optimiser.state[one][key] = part_like(tensor, one) if tensor.ndim else self._scalar(tensor, optimiser)
-        if missing:
-            raise TrainingError(f"the checkpoint lacks {sorted(missing)[0]}: it is of another model")
-
-    def _scalar(self, tensor: Tensor, optimiser: torch.optim.Optimizer) -> Tensor:
-        on_device = self.world.device.type == "cuda" and bool(optimiser.defaults.get("fused"))
-        return tensor.to(self.world.device) if on_device else tensor.clone()
-
-    def _stored(self) -> Iterator[tuple[str, Tensor]]:
-        kept = self.model.state_dict(keep_vars=True)
-        yield from ((name, one) for name, one in self.model.named_parameters() if one.requires_grad)
-        yield from ((name, one) for name, one in self.model.named_buffers() if name in kept)
-
-    def _named(self, optimiser: torch.optim.Optimizer) -> list[tuple[str, nn.Parameter]]:
-        own = {id(one) for group in optimiser.param_groups for one in group["params"]}
-        return [(name, one) for name, one in self.model.named_parameters() if id(one) in own]
-
-    def _states(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for optimiser in self.optimisers:
-            yield from ((name, optimiser.state[one]) for name, one in self._named(optimiser) if one in optimiser.state)
-
-
-def batch_rows(batch: Batch, start: int, stop: int) -> Batch:
-    """Rows start .. stop - 1 of a batch, as far as it has them."""
-    rows = slice(start, stop)
-    return replace(
-        batch,
-        tokens=batch.tokens[rows],
-        documents=batch.documents[rows],
-        positions=batch.positions[rows],
-        loss=batch.loss[rows],
-        domains=None if batch.domains is None else batch.domains[rows],
-    )
-
-
-def fill(batch: Batch, rows: int) -> Batch:
-    """The batch with that many more rows, in which no target counts."""
-
-    def more(array: Any, value: int) -> Any:
-        return np.concatenate([array, np.full((rows, array.shape[1]), value, array.dtype)])
-
-    return replace(
-        batch,
-        tokens=more(batch.tokens, 0),
-        documents=more(batch.documents, -1),
-        positions=more(batch.positions, 0),
-        loss=more(batch.loss, 0),
-        domains=None if batch.domains is None else more(batch.domains, 0),
-    )
+        load_tensors(self.model, self.optimisers, tensors)
 
 
 def _tensor(array: Any, device: torch.device) -> Tensor:

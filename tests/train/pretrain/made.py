@@ -39,10 +39,15 @@ def tokenizer() -> Tokenizer:
 
 
 def make_text_tokens(
-    folder: Path, domains: Mapping[str, Sequence[str]], *, shards_a_domain: int = 2, languages: bool = True
+    folder: Path,
+    domains: Mapping[str, Sequence[str]],
+    *,
+    shards_a_domain: int = 2,
+    languages: bool = True,
+    made: Tokenizer | None = None,
 ) -> str:
-    """Write the texts of domains as token shards, each document closed by EOS; the folder."""
-    made = tokenizer()
+    """Write the texts of domains as token shards, each document closed by EOS; the folder. made: its tokenizer."""
+    made = made or tokenizer()
     eos = made.id_of(EOS)
     shards, totals = [], {}
     lists = [

@@ -18,8 +18,10 @@ import torch
 from safetensors.torch import load_file
 
 from tests.train.pretrain.made import make_text_tokens, texts_of, tokenizer
+from train.feed.auditing import audit_run
+from train.feed.batch import Batch
 from train.feed.token_shards import TokenShards
-from train.pretrain import Change, Pretrain, Trained, TrainingError, run
+from train.pretrain import Change, Pretrain, SpikeGuard, Stepped, Trained, Trainer, TrainingError, run, trainer
 from train.pretrain.checkpoints import checkpoint_folder, checkpoint_steps
 from train.pretrain.metrics import TIMED, read_metrics
 from train.pretrain.running import plan_of
@@ -155,6 +157,28 @@ def test_a_run_killed_twice_at_any_moment_ends_bit_equal(
     again = run(SETTINGS, tokens=tokens, out=str(tmp_path / "killed"))
     assert _same_weights(trained, again)
     assert _rows(out) == _rows(tmp_path / "killed")
+    told = audit_run(str(tmp_path / "killed"), verify="all")
+    assert (told.problems, told.applied_steps) == ((), 24)
+
+
+def test_a_spike_is_skipped_in_the_account_too(tokens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_step, plain_losses, at = Trainer.step, trainer.token_losses, [0]
+
+    def step(self: Trainer, batch: Batch, **rate: float) -> Stepped:
+        at[0] = batch.step
+        return plain_step(self, batch, **rate)
+
+    def losses(*told: Any) -> Any:
+        total, count = plain_losses(*told)
+        return total * (100.0 if at[0] in (14, 15, 16) else 1.0), count
+
+    monkeypatch.setattr(Trainer, "step", step)
+    monkeypatch.setattr(trainer, "token_losses", losses)
+    guard = SpikeGuard(window_steps=16, patience_steps=2)
+    trained = run(replace(SETTINGS, guard=guard), tokens=tokens, out=str(tmp_path))
+    assert [(one["step"], one["first"], one["last"]) for one in trained.rollbacks] == [(12, 14, 15)]
+    told = audit_run(str(tmp_path), verify="all")
+    assert (told.problems, told.applied_steps, sorted(told.skipped)) == ((), 22, [14, 15])
 
 
 def test_workers_change_nothing(whole: tuple[Trained, Path], tokens: str, tmp_path: Path) -> None:
@@ -257,6 +281,12 @@ def test_the_plan_is_stored_and_is_the_settings(whole: tuple[Trained, Path], tok
     assert told["tokens"] == [tokens]
 
 
+def test_the_share_of_the_peak_that_is_used_is_told(tokens: str, tmp_path: Path) -> None:
+    run(replace(SETTINGS, steps=2, peak_flops=1e12), tokens=tokens, out=str(tmp_path))
+    shares = [row["model_flops_utilisation"] for row in read_metrics(str(tmp_path)) if row["kind"] == "step"]
+    assert all(0 < share < 1 for share in shares)
+
+
 def test_two_runs_on_one_folder_exclude_each_other(tokens: str, tmp_path: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     with open(tmp_path / ".training", "ab") as held:
@@ -320,25 +350,34 @@ def test_the_program_tells_a_mistake_in_its_last_line(tmp_path: Path, told: str,
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("sharding", ["none", "full"])
+@pytest.mark.parametrize(("sharding", "optimizer"), [("none", "adamw"), ("full", "adamw"), ("full", "muon")])
 def test_two_processes_train_as_one_does_and_either_goes_on_from_the_other(
-    whole: tuple[Trained, Path], tokens: str, tmp_path: Path, sharding: str
+    tokens: str, tmp_path: Path, sharding: str, optimizer: str
 ) -> None:
-    trained, out = whole
-    settings = replace(SETTINGS, sharding=sharding)
-    child = _started(_settings_file(tmp_path, settings, tokens, tmp_path / "two"), processes=2)
+    settings = replace(SETTINGS, sharding=sharding, optimizer=optimizer)
+    folders = {processes: tmp_path / str(processes) for processes in (1, 2)}
+    trained = run(settings, tokens=tokens, out=str(folders[1]))
+    _trained_by_two(tmp_path, settings, tokens, folders[2])
+    one, two = _rows(folders[1]), _rows(folders[2])
+    assert [row["kind"] for row in one] == [row["kind"] for row in two]
+    key = {"step": "loss", "evaluation": "bits_per_byte"}
+    for row, other in zip(one, two, strict=True):
+        # float32 sums in another order, over 24 updates
+        assert other[key[row["kind"]]] == pytest.approx(row[key[row["kind"]]], rel=1e-4)
+    for folder in folders.values():  # as if killed after step 12
+        for step in (18, 24):
+            (Path(checkpoint_folder(str(folder), step)) / "manifest.json").unlink()
+    run(settings, tokens=tokens, out=str(folders[2]))
+    _trained_by_two(tmp_path, settings, tokens, folders[1])
+    for folder in folders.values():
+        again = load_file(folder / "model" / "model.safetensors")
+        for name, weight in _weights(trained).items():
+            assert torch.allclose(again[name], weight, rtol=1e-3, atol=1e-4), name
+        told = audit_run(str(folder), verify="all")
+        assert (told.problems, told.applied_steps) == ((), 24)
+
+
+def _trained_by_two(folder: Path, settings: Pretrain, tokens: str, out: Path) -> None:
+    child = _started(_settings_file(folder, settings, tokens, out), processes=2)
     _, said = child.communicate()
     assert child.returncode == 0, said
-    one, two = _rows(out), _rows(tmp_path / "two")
-    assert len(one) == len(two)
-    for row, other in zip(one, two, strict=True):
-        assert row["kind"] == other["kind"]
-        key = "loss" if row["kind"] == "step" else "bits_per_byte"
-        assert other[key] == pytest.approx(row[key], rel=1e-4)  # float32 sums in another order, over 24 updates
-    # One process goes on where two stopped.
-    folder = tmp_path / "two"
-    for step in (18, 24):
-        (Path(checkpoint_folder(str(folder), step)) / "manifest.json").unlink()
-    again = run(settings, tokens=tokens, out=str(folder))
-    for name, weight in _weights(trained).items():
-        assert torch.allclose(_weights(again)[name], weight, rtol=1e-3, atol=1e-4), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from train.pretrain.optimisation import Optimisation
-from train.pretrain.trainer import Trainer, TrainingError, batch_rows, fill
+from train.pretrain.rows import batch_rows, fill
+from train.pretrain.trainer import Trainer, TrainingError
 
 SETTINGS = Optimisation(learning_rate=0.01, warmup_steps=0, guard=None)
 
@@ -150,3 +152,13 @@ def test_bf16_trains_on_a_cpu_with_float32_weights(tiny: Any, made_batch: Any) -
     trainer, losses = _trained(tiny(), [made_batch(step % 3) for step in range(40)], precision="bf16")
     assert losses[-1] < losses[0] - 0.5
     assert all(one.dtype == torch.float32 for one in trainer.model.parameters())
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
+def test_compiled_it_trains_as_it_does_otherwise(tiny: Any, made_batch: Any) -> None:
+    batches = [made_batch(step) for step in range(4)]
+    (plain, losses), (compiled, others) = _trained(tiny(), batches), _trained(tiny(), batches, compile=True)
+    assert others == pytest.approx(losses, rel=1e-4)
+    assert torch.allclose(_weights(plain), _weights(compiled), rtol=1e-3, atol=1e-4)
+    assert [name for name, _ in plain.tensors()] == [name for name, _ in compiled.tensors()]
