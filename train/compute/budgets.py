@@ -91,9 +91,9 @@ def budget(
 
     flops, parameters, tokens, loss: one gives the optimum for it (for loss, the cheapest); two describe a run (flops
         with loss excepted, as one follows from the other); none with unique_tokens plans for seeing those once.
-    inference_tokens: tokens served in the model's life: adds the plan of fewest lifetime FLOPs at the chosen plan's
-    loss. unique_tokens: what there is, in all or by domain; repeats are discounted. weights: of domains, in tokens;
-        None takes each domain in proportion.
+    inference_tokens: tokens served in the model's life: adds the plan of fewest lifetime FLOPs at the same loss.
+    unique_tokens: what there is, in all or by domain; repeats are discounted. weights: of domains, in tokens; None
+        takes each domain in proportion.
     law: besiroglu (default), hoffmann (as printed), hoffmann_tex, muennighoff: sources in train.compute.laws.
     accelerator, accelerators, mfu: device by name, how many, and the share of the dense bf16 peak that the job reaches.
     layers, width, heads, vocab_size and what follows: a model's shape (as ModelSettings), for exact FLOPs a token; it

@@ -16,8 +16,8 @@ class DeepSeekRule:
 
 
 def deepseek(flops: float) -> DeepSeekRule:
-    """Optimal model scale, data, peak learning rate and batch. Source: DeepSeek LLM 2024, arXiv:2401.02954, equations 1
-    and 4. Fitted from 1e17 to 2e19 FLOPs on its own data."""
+    """Optimal model scale, data, peak learning rate and batch. Source: DeepSeek LLM 2024, arXiv:2401.02954, fitted
+    on its own data."""
     return DeepSeekRule(
         flops_per_token=0.1715 * flops**0.5243,
         tokens=5.8316 * flops**0.4757,

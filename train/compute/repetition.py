@@ -2,7 +2,7 @@
 
     D' = U + U R* (1 - exp(-R / R*)),  R = D / U - 1 repeats of U unique tokens, R* = 15.39
 
-Source: Muennighoff et al. 2023, arXiv:2305.16264, equation 5 and its fit. It knows saturation, not over-fitting: past
+Source: Muennighoff et al. 2023, arXiv:2305.16264, with its fitted R*. It knows saturation, not over-fitting: past
 some 40 epochs real losses rise, so a plan that repeats that often is told so and not trusted.
 """
 
@@ -20,7 +20,7 @@ from train.compute.numbers import BudgetError, short
 REPEATS_OF_TOKENS: Final = 15.387756  # R_D*, repeats after which the value of a further one has fallen to 1/e
 REPEATS_OF_PARAMETERS: Final = 5.309743  # R_N*, the same of parameters beyond what the unique tokens can fill
 FREE_EPOCHS: Final = 4.0  # up to here a repeat is about as good as a fresh token (the paper's first finding)
-SPENT_EPOCHS: Final = 40.0  # past here a further epoch is worth nothing (its figure 5)
+SPENT_EPOCHS: Final = 40.0  # the paper finds further epochs worth nothing well before here
 
 
 def effective(count: Floats | float, unique: float, repeats: float) -> Floats:

@@ -27,7 +27,7 @@ GOLDEN: Final = 0.6180339887498949
 class Surface:
     """A law and, where unique tokens are limited, the supply that it is trained from.
 
-    With a supply the law holds in N' and D' (arXiv:2305.16264, equation 4): D' discounts repeats, N' the parameters
+    With a supply the law holds in N' and D' (arXiv:2305.16264): D' discounts repeats, N' the parameters
     beyond the number for which the unique tokens are compute-optimal. Differs from the paper in one thing: that number
     comes from all unique tokens of the supply, also when a run sees fewer, so that tokens one does not need never
     lower a value.
@@ -93,7 +93,7 @@ class Surface:
     def optimum_of_loss(self, loss: float, inference_tokens: float = 0.0) -> tuple[float, float]:
         """(N, D) that reach `loss` with the fewest FLOPs, 6 N D of training and 2 N of each token inferred.
 
-        Source: Sardana et al. 2023, arXiv:2401.00448, equation 2. Raises BudgetError where the loss is out of reach.
+        Source: Sardana et al. 2023, arXiv:2401.00448. Raises BudgetError where the loss is out of reach.
         """
         parameters, tokens = self.law.optimum_of_loss(loss)
         if inference_tokens == 0 and (self.supply is None or tokens <= self.supply.once):

@@ -1,7 +1,7 @@
 """Token shards of which only a part of each domain is used: what makes a proxy repeat a domain as its target will.
 
 Documents lie in random order in a domain, so its first tokens are a random sample of it. What is held out stays held
-out: the part is taken from what is left before it, and is the same whatever the mixture.
+out: a part is taken from what lies before it.
 """
 
 from __future__ import annotations

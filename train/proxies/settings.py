@@ -46,8 +46,8 @@ class Proxies(Optimisation):
     mixtures: {domain: weight} each, or {name: {domain: weight}}; a domain that is left out has weight 0, and weights
         sum to 1 within 0.001. mixtures_file: more of them, from CSV or Parquet (a column a domain, a row a mixture, and
         a column `mixture` for names if you like) or YAML or JSON (a list or a map, as here); a path or URL.
-        A mixture without a name is named after its weights, so that the same mixture is the same run whatever the
-    order. sizes: shapes by name. seeds: each mixture and size is trained with each (initial weights and order of data).
+        A mixture without a name is named after its weights: the same mixture is the same run, whatever the order.
+    sizes: shapes by name. seeds: each mixture and size is trained with each (initial weights and order of data).
     tokens or tokens_per_parameter: length of a run, exactly one; parameters are all there are, the embedding's too.
     mup_base_width: the width that learning_rate holds at; muP carries it over to every other width. None is the
         standard parametrisation, where a rate that fits one width fits no other.
@@ -58,9 +58,11 @@ class Proxies(Optimisation):
         target_epochs: or say the epochs outright, one number or by domain (those left out are not cut).
     max_epochs: as Pretrain's; what a spent domain cannot give goes to the others, which is another mixture than asked:
         the table says what was trained. held_out, sequence_tokens, batch_sequences, packing, overflow, isolate,
-        tie_embeddings, rope_theta, evaluation_sequences: as Pretrain's, the same for all runs, and so is the held-out
-    text. workers: runs at a time, each in a process of its own that goes from run to run; 0 trains in the calling
-        process. threads: of each (1: two processes on two cores are faster than one with two threads).
+        tie_embeddings, rope_theta: as Pretrain's, the same for all runs.
+    evaluation_sequences: rows of held-out text a domain, the first ones, the same for all runs; enough of them that
+        they hold many documents: a few long ones tell little of a domain. None takes all that is held out.
+    workers: runs at a time, each in a process of its own that goes from run to run; 0 trains in the calling process.
+        threads: of each (1: two processes on two cores are faster than one with two threads).
     keep_models: keep each run's model in OUT/runs/NAME/model; else only what was measured stays.
     """
 
@@ -79,11 +81,11 @@ class Proxies(Optimisation):
     sequence_tokens: int = Field(default=512, ge=2)
     batch_sequences: Count = 16
     packing: Literal["concat", "best_fit"] = "concat"
-    overflow: Literal["split", "truncate", "drop"] = "split"
+    overflow: Literal["split", "crop", "drop"] = "split"
     isolate: bool = True
     tie_embeddings: bool = True
     rope_theta: float = Field(default=10_000.0, gt=0)
-    evaluation_sequences: Count | None = 64
+    evaluation_sequences: Count | None = 256
     workers: int = Field(default=1, ge=0)
     threads: Count | None = 1
     keep_models: bool = False

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,8 +20,6 @@ from pyarrow import csv
 from pydantic import TypeAdapter
 
 from train.proxies import Proxies, ProxyError, observations, run
-from train.proxies.processes import Ended
-from train.proxies.running import _record
 
 
 def values(table, metric):
@@ -126,30 +126,24 @@ def test_a_run_that_fails_is_a_row_with_its_error_and_others_go_on(tokens, swarm
     assert "1 of them there already" in said.getvalue()
 
 
-def test_a_run_whose_process_died_is_told_and_tried_again(trained, tokens, swarm, tmp_path):
-    import shutil
+def test_a_process_that_dies_costs_one_run_which_is_told_and_tried_again(trained, tokens, swarm, tmp_path):
+    out = tmp_path / "out"
 
-    from train.proxies.mixtures import mixtures_of
-    from train.proxies.planning import runs_of
+    def kill_the_first():
+        while not list(out.glob("runs/*/checkpoints/*/manifest.json")):
+            time.sleep(0.005)
+        os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
 
-    out = str(tmp_path / "out")
-    shutil.copytree(trained[0], out)
-    result = json.loads(Path(out, "runs/tiny-code-seed0/result.json").read_text())
-    os.remove(f"{out}/runs/tiny-code-seed0/result.json")
-    have = result["run"]["unique_tokens"]
-    (killed,) = [
-        one for one in runs_of(swarm(), mixtures_of(swarm(), tuple(have)), have, 320) if one.name == "tiny-code-seed0"
-    ]
-
-    class Silent:
-        def ended(self, ended):
-            pass
-
-    _record(out, Ended(killed, "its process ended with signal 9, perhaps out of memory", died=True), Silent())
-    row = observations(out).to_pylist()[0]
-    assert (row["status"], row["error"]) == ("failed", "its process ended with signal 9, perhaps out of memory")
-    assert run(swarm(), tokens=tokens, out=out).equals(trained[1])
-    assert not os.path.exists(f"{out}/runs/tiny-code-seed0/failed.json")
+    killer = threading.Thread(target=kill_the_first, daemon=True)
+    killer.start()
+    table = run(swarm(workers=1, checkpoint_every_steps=4), tokens=tokens, out=str(out))
+    killer.join()
+    rows = {row["run"]: row for row in table.to_pylist()}
+    failed = rows["tiny-code-seed0"]
+    assert failed["error"] == "its process ended with signal 9, perhaps out of memory"
+    assert (failed["status"], failed["metric"], rows["tiny-prose-seed0"]["status"]) == ("failed", None, "done")
+    assert run(swarm(), tokens=tokens, out=str(out)).equals(trained[1])
+    assert not multiprocessing.active_children()
 
 
 def test_killed_at_any_moment_and_run_again_gives_the_same_table(trained, tokens, swarm, tmp_path):
