@@ -108,8 +108,30 @@ def test_a_lowered_limit_within_a_window_is_kept_to_the_token() -> None:
     raised = lowered.change(lowered.steps or 0, max_epochs=1)
     held, _ = times(INDEX, all_batches(raised))
     assert set(held[:400].tolist()) == {1}
+    raised = lowered.change(4, max_epochs=1)  # while there are still rows of what the lower limit allowed
+    held, _ = times(INDEX, all_batches(raised))
+    assert set(held[:400].tolist()) == {1}
     stopped = made.change(5, max_epochs=0.1)
     assert stopped.steps == 5
+
+
+def test_what_a_carried_window_drops_is_counted() -> None:
+    index = MadeIndex({"a": [[6] * 40]})  # one fits a row of 10 or 11 slots, two do not
+    made = Plan.new(
+        index,
+        sequence_tokens=9,
+        batch_sequences=4,
+        seed=1,
+        packing="best_fit",
+        window_sequences=8,
+        slack=0,
+        overflow="drop",
+        max_epochs=1,
+    ).change(1, sequence_tokens=10, batch_sequences=3)
+    first, rest = made.account(0, 1)["a"], made.account(1, made.steps or 0)["a"]
+    carried = made.account(1, 2)["a"]
+    assert (carried.tokens, carried.dropped) == (24, 6)
+    assert (first + rest).tokens == made.consumed(made.steps or 0)["a"] == 240
 
 
 def test_hundreds_of_changes_cost_no_depth() -> None:
