@@ -146,6 +146,8 @@ def test_the_order_goes_on_where_only_the_batch_changes_and_windows_where_weight
     other = made.change(5, batch_sequences=9)
     assert same(made.sequences(0, 100), other.sequences(0, 100))
     weighted = made.change(5, weights={"code": 1, "prose": 1, "tiny": 1})
+    after = weighted.sequences(20, 30)
+    assert [len(set(after.row[after.domain == number].tolist())) for number in range(3)] == [10, 10, 10]
     mine = [spans.slot.tolist() for spans in (made.sequences(0, 20), weighted.sequences(0, 20))]
     assert mine[0] == mine[1]
 
