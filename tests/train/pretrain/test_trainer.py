@@ -155,6 +155,7 @@ def test_bf16_trains_on_a_cpu_with_float32_weights(tiny: Any, made_batch: Any) -
 
 
 @pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")  # the compiler warns of its own doings
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 def test_compiled_it_trains_as_it_does_otherwise(tiny: Any, made_batch: Any) -> None:
     batches = [made_batch(step) for step in range(4)]
