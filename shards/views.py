@@ -25,7 +25,7 @@ _ACCOUNT = {
 }  # fmt: skip
 TOKENS = pa.schema(
     [("id", pa.string()), ("source", pa.string()), ("domain", pa.string()), ("shard", pa.int32()),
-     ("start", pa.int64()), ("token_count", pa.int32())]
+     ("start", pa.int64()), ("token_count", pa.int32()), ("language", pa.string()), ("text_bytes", pa.int64())]
 )  # fmt: skip
 
 

@@ -160,6 +160,11 @@ def test_keys_of_a_recipe_and_of_tokens_are_told_with_their_defaults() -> None:
     assert {setting.name for setting in explain("tokens").settings} - names(told) == set()
 
 
+@pytest.mark.parametrize(("name", "file"), [("train", "pretrain"), ("sft", "sft"), ("proxies", "proxies")])
+def test_settings_of_training_are_told_with_their_defaults(name: str, file: str) -> None:
+    assert unlike(section(page(f"training/{file}.md"), "Settings"), name) == []
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small output of a recipe that has something in each view but quarantine's texts."""
@@ -214,6 +219,24 @@ def test_there_are_queries() -> None:
 
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+GROUPS = {name: command.commands for name, command in COMMANDS.items() if hasattr(command, "commands")}
+INNER = [(group, name) for group, commands in GROUPS.items() for name in commands]
+
+
+@pytest.mark.parametrize(("group", "name"), INNER)
+def test_every_command_of_a_group_is_told_with_each_of_its_options(group: str, name: str) -> None:
+    told = section(page(f"verbs/{group}.md"), next_title(page(f"verbs/{group}.md"), f"gristmill {group} {name}"))
+    options = {
+        option for parameter in GROUPS[group][name].params for option in parameter.opts if option.startswith("-")
+    }
+    assert [option for option in sorted(options - {"--help"}) if not re.search(rf"(?<![\w-]){option}\b", told)] == []
+
+
+def next_title(text: str, begins: str) -> str:
+    """The first heading that begins so."""
+    found = re.search(rf"^#+ ({re.escape(begins)}.*)$", text, re.MULTILINE)
+    assert found, f"no heading begins with {begins!r}"
+    return found[1]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -21,7 +21,9 @@ SECTIONS = {
     "recipe": ("jobs.recipe_model:Settings", "the keys at the top of a recipe"),
     "source": (SOURCE, "an entry of sources:"),
     "tokens": (TOKENS, "the section tokens:"),
-    "train": (TRAIN, "the section train:"),
+    "train": (TRAIN, "the section train:, and gristmill train pretrain"),
+    "sft": ("train:Sft", "gristmill train sft"),
+    "proxies": ("train:Proxies", "gristmill train proxies"),
 }
 COMMON = (
     Setting(

@@ -61,7 +61,7 @@ class Pretrain(Optimisation):
         does.
     block_tokens: what keeps its inner order when a domain's tokens are shuffled. None is the power of two that gives
         the run some 1,000 blocks, at least 4 sequences (documents are cut at blocks' ends) and at most 65,536 tokens.
-    steps or tokens: the length of the run, exactly one of them; tokens are rounded up to whole steps.
+    steps, tokens: the length of the run, exactly one of them; tokens are rounded up to whole steps.
     evaluation_sequences: rows of held-out text a domain, at most, in whole documents; None takes all of it.
     changes: settings that change at given steps, in order.
     workers: processes of the loader; 0 loads in the training process.

@@ -44,25 +44,26 @@ class Proxies(Optimisation):
     """Train a small model on each of many mixtures; the settings of the loop are Optimisation's.
 
     mixtures: {domain: weight} each, or {name: {domain: weight}}; a domain that is left out has weight 0, and weights
-        sum to 1 within 0.001. mixtures_file: more of them, from CSV or Parquet (a column a domain, a row a mixture, and
-        a column `mixture` for names if you like) or YAML or JSON (a list or a map, as here); a path or URL.
-        A mixture without a name is named after its weights: the same mixture is the same run, whatever the order.
+        sum to 1 within 0.001. A mixture without a name is named after its weights, so that the same mixture is the same
+        run whatever the order.
+    mixtures_file: more of them, from CSV or Parquet (a column a domain, a row a mixture, and a column `mixture` for
+        names if you like) or YAML or JSON (a list or a map, as here); a path or URL.
     sizes: shapes by name. seeds: each mixture and size is trained with each (initial weights and order of data).
-    tokens or tokens_per_parameter: length of a run, exactly one; parameters are all there are, the embedding's too.
+    tokens, tokens_per_parameter: length of a run, exactly one; parameters are all there are, the embedding's too.
     mup_base_width: the width that learning_rate holds at; muP carries it over to every other width. None is the
         standard parametrisation, where a rate that fits one width fits no other.
     target_tokens: length of the run that the mixture is for. Each domain is then cut to the share of its tokens that
         the proxy is of the target, so that the proxy sees a domain's tokens as often as the target will: mixtures that
         look best with all fresh tokens are not the best once scarce domains repeat (arXiv:2606.07597).
-        target_unique_tokens: what the target will have by domain, where that is not what these shards hold.
-        target_epochs: or say the epochs outright, one number or by domain (those left out are not cut).
+    target_unique_tokens: what the target will have by domain, where that is not what these shards hold.
+    target_epochs: or the epochs outright, one number or by domain (those left out are not cut).
     max_epochs: as Pretrain's; what a spent domain cannot give goes to the others, which is another mixture than asked:
-        the table says what was trained. held_out, sequence_tokens, batch_sequences, packing, overflow, isolate,
-        tie_embeddings, rope_theta: as Pretrain's, the same for all runs.
-    evaluation_sequences: rows of held-out text a domain, the first ones, the same for all runs; enough of them that
-        they hold many documents: a few long ones tell little of a domain. None takes all that is held out.
+        the table says what was trained.
+    held_out, sequence_tokens, batch_sequences, packing, overflow, isolate, tie_embeddings, rope_theta: as Pretrain's,
+        the same for all runs.
+    evaluation_sequences: as Pretrain's; the held-out text is the same for all runs.
     workers: runs at a time, each in a process of its own that goes from run to run; 0 trains in the calling process.
-        threads: of each (1: two processes on two cores are faster than one with two threads).
+    threads: of each (1: two processes on two cores are faster than one with two threads).
     keep_models: keep each run's model in OUT/runs/NAME/model; else only what was measured stays.
     """
 

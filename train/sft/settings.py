@@ -75,7 +75,7 @@ class Sft(Optimisation):
         that are held out as well.
     sequence_tokens: targets a row; conversations are packed whole into rows of one more token, none attending to
         another. batch_sequences: rows a step, over all processes.
-    epochs or steps: the length of the run, exactly one of them. Each epoch has every row once; the last step of the
+    epochs, steps: the length of the run, exactly one of them. Each epoch has every row once; the last step of the
         last epoch is filled up with empty rows.
     evaluation_sequences: packed rows of held-out conversations at most; None takes all.
     learning_rate: 2e-5 suits all weights of a model of billions; small models and LoRA take 10 times as much.
