@@ -24,6 +24,7 @@ SLOT_BITS = 31  # a document's slot is the top 31 bits of its order: what SQL en
 SAMPLE_TEXT_CHARS = 1 << 20  # a longer text gives the training sample its start only, so that no one book is the sample
 BATCH_ROWS = 1024
 BATCH_BYTES = 4 << 20  # of text encoded at a time
+BATCH_PARTS = 4096  # 128 MiB of ids at most
 PART_TOKENS = 8192  # tokens a row of the sort, so that its batches are bounded by rows however long documents are
 
 KEYS = pa.schema([("slot", pa.int32()), ("text_bytes", pa.int64())])
@@ -66,7 +67,7 @@ class KeyTask:
     schema = KEYS
 
     def __call__(self, shard: int, path: str) -> Iterator[pa.RecordBatch]:
-        for batch in read_batches(path, ["id", "text"], batch_rows=BATCH_ROWS):
+        for batch in documents(path, ["id", "text"]):
             sizes = pc.binary_length(_sampled(batch.column("text"))).cast(pa.int64())
             yield pa.record_batch([pa.array(slots(order_keys(batch.column("id"), self.seed))), sizes], schema=KEYS)
 
@@ -80,7 +81,7 @@ class SampleTask:
     schema = SAMPLE
 
     def __call__(self, shard: int, path: str) -> Iterator[pa.RecordBatch]:
-        for batch in read_batches(path, ["id", "text"], batch_rows=BATCH_ROWS):
+        for batch in documents(path, ["id", "text"]):
             chosen = slots(order_keys(batch.column("id"), self.seed)) <= self.last_slot
             yield pa.record_batch([_sampled(batch.column("text")).filter(pa.array(chosen))], schema=SAMPLE)
 
@@ -122,12 +123,12 @@ class EncodeTask:
         tokenizer = _opened(self.tokenizer, self.digest, self.controls)
         first = 0
         columns = ["id", "source", "domain", "language", "text"]  # a column that is not there is left out
-        for batch in read_batches(path, columns, batch_rows=BATCH_ROWS):
+        for batch in documents(path, columns):
             for piece in bounded(batch, BATCH_BYTES):
-                yield self._encoded(piece, tokenizer, shard, first)
+                yield from self._encoded(piece, tokenizer, shard, first)
                 first += piece.num_rows
 
-    def _encoded(self, batch: pa.RecordBatch, tokenizer: Tokenizer, shard: int, first: int) -> pa.RecordBatch:
+    def _encoded(self, batch: pa.RecordBatch, tokenizer: Tokenizer, shard: int, first: int) -> Iterator[pa.RecordBatch]:
         texts = batch.column("text").fill_null("")
         ids, offsets = with_ends(*tokenizer.encode(texts), self.bos, self.eos)
         counts = np.diff(offsets)
@@ -154,9 +155,10 @@ class EncodeTask:
             pa.array(part.astype(np.int32)),
             pa.array(np.asarray(pc.binary_length(texts), np.int64)[rows]),
             pa.array(counts[rows].astype(np.int32)),
-            tokens.cast(pa.binary()),
         ]
-        return pa.record_batch(columns, schema=ENCODED)
+        for start in range(0, len(rows), BATCH_PARTS):
+            some = [column.slice(start, BATCH_PARTS) for column in (*columns, tokens)]
+            yield pa.record_batch([*some[:-1], some[-1].cast(pa.binary())], schema=ENCODED)
 
 
 def with_ends(
@@ -177,6 +179,29 @@ def with_ends(
         text[wider[1:] - 1] = False
     out[text] = ids
     return out, wider
+
+
+def documents(path: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard of documents. Raises ValueError for a text that is no UTF-8, which Parquet may hold."""
+    first = 0
+    for batch in read_batches(path, columns, batch_rows=BATCH_ROWS):
+        texts = batch.column("text")
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid as error:
+            at = next(row for row in range(len(texts)) if not _is_valid(texts.slice(row, 1)))
+            said = "is no UTF-8; write shards with texts that are"
+            raise ValueError(f"{path}: the text of row {first + at} {said}") from error
+        yield batch
+        first += batch.num_rows
+
+
+def _is_valid(texts: pa.Array) -> bool:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def bounded(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:

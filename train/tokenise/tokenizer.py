@@ -78,11 +78,18 @@ class Tokenizer:
         """(ids uint32, offsets int64[n + 1]): text i is ids[offsets[i]:offsets[i + 1]]; a null text is empty.
 
         The answer is the library's own; where texts may be cut (train.tokenise.cutting), it comes several times faster.
+        Raises TokenizerError for what is no text, or cannot be encoded without a control token.
         """
-        if self._cutting is not None:
-            return self._pieces(*buffers_of(self._cutting.prepared(texts)))
-        told = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
-        return self.encode_strings([text or "" for text in told])
+        if isinstance(texts, str):
+            raise TokenizerError("texts: one string; give a list of texts")
+        try:
+            if self._cutting is not None:
+                return self._pieces(*buffers_of(self._cutting.prepared(texts)))
+            told = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
+            return self.encode_strings([text or "" for text in told])
+        except (UnicodeError, TypeError) as error:
+            said = "no text, a lone surrogate or bytes that are no UTF-8; give strings, decoded with errors='replace'"
+            raise TokenizerError(f"texts: {said}") from error
 
     def encode_strings(self, texts: list[str]) -> tuple[Ids, Offsets]:
         """The same by the library alone, on this thread, in calls of bounded size.

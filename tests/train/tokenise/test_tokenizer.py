@@ -189,6 +189,44 @@ def test_long_runs_are_linear_and_encoded_as_a_whole(tokenizer: Tokenizer, unit:
     assert seconds[1] < 20 * seconds[0] + 0.5
 
 
+@pytest.mark.heavy
+@pytest.mark.parametrize("unit", ["a", " ", "\n", "=", "7"])
+def test_sixteen_million_of_one_character_are_a_matter_of_seconds(tokenizer: Tokenizer, unit: str) -> None:
+    text = unit * (16 << 20)
+    started = time.process_time()
+    ids, offsets = tokenizer.encode(pa.array([text], pa.large_string()))
+    assert time.process_time() - started < 30
+    assert offsets.tolist() == [0, len(ids)]
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize("texts", [["fine", "\ud800"], ["fine", 3], "fine"])
+def test_what_is_no_text_is_named(tokenizer: Tokenizer, texts: Any, cut: bool) -> None:
+    made = tokenizer if cut else uncut(tokenizer)
+    with pytest.raises(TokenizerError, match=r"^texts: "):
+        made.encode(texts)
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_bytes_that_are_no_utf_8_are_named(tokenizer: Tokenizer, cut: bool) -> None:
+    made = tokenizer if cut else uncut(tokenizer)
+    with pytest.raises(TokenizerError, match=r"^texts: .* no UTF-8; "):
+        made.encode(broken_texts())
+
+
+def uncut(tokenizer: Tokenizer) -> Tokenizer:
+    told = json.loads(tokenizer.json)
+    told["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    return Tokenizer(json.dumps(told))
+
+
+def broken_texts() -> pa.Array:
+    """ "ok" and what a lone surrogate would be in UTF-8, as a careless writer leaves it in Parquet."""
+    offsets = pa.py_buffer(np.array([0, 2, 7], np.int64))
+    return pa.Array.from_buffers(pa.large_string(), 2, [None, offsets, pa.py_buffer(b"ok\xed\xa0\x80xy")])
+
+
 @pytest.mark.parametrize("name", ["code_python", "techdoc_multilingual", "math_en"])
 def test_shared_texts_are_encoded_as_the_library_does(shared: Path, name: str) -> None:
     with gzip.open(shared / "text" / f"{name}.jsonl.gz") as lines:

@@ -202,6 +202,59 @@ def test_spark_changes_nothing(tmp_path: Path) -> None:
         engine.close()
 
 
+ODD = ["", "\x00nul", "\n", " a", "a ", "A", "a", "a'b\"; DROP TABLE x", "x/../y", "*?[a]", "k=v", "\xe9", "e\u0301"]
+ODD += ["\u65e5\u672c\u202e", "null", "NaN", "x" * 5000, "\U0001f600"]
+
+
+def test_domains_of_any_name_have_their_shards(tmp_path: Path) -> None:
+    rows: list[Row] = [(f"{i}", "s\x00", name, f"text {i} \x00") for i, name in enumerate(ODD)]
+    told = run(SMALL, rows, tmp_path)
+    assert [shard["domain"] for shard in told["shards"]] == sorted(ODD)
+    found = read(tmp_path, told)
+    assert sorted((row["id"], row["domain"]) for row in found) == sorted((row[0], row[2]) for row in rows)
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_a_text_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
+    (path,) = write(corpus(2)[:2], tmp_path / "in", 1)
+    offsets = pa.py_buffer(np.array([0, 2, 7], np.int64))
+    broken = pa.Array.from_buffers(pa.large_string(), 2, [None, offsets, pa.py_buffer(b"ok\xed\xa0\x80xy")])
+    pq.write_table(pq.read_table(path).set_column(3, "text", broken), path)
+    for step in (SMALL, Tokens(tokenizer=path_of_a_tokenizer(tmp_path))):
+        with pytest.raises(ValueError, match=f"^{path}: the text of row 1 is no UTF-8; "):
+            step.run([path], DuckdbShuffle(), str(tmp_path / "work"), str(tmp_path / "out"), seed=17)
+
+
+def path_of_a_tokenizer(folder: Path) -> str:
+    path = folder / "own.json"
+    path.write_text(train_tokenizer([["a b"]], vocab_size=300, special_tokens=(END,)).json)
+    return str(path)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("unit", ["the mill turns, and 42 stones (or so) grind\n", "a", " ", "\u7684"])
+def test_a_document_of_a_hundred_megabytes_is_one_document(unit: str, tmp_path: Path) -> None:
+    text = unit * (100_000_000 // len(unit.encode()))
+    told = run(Tokens(vocab_size=1000), [("big", "s", "d", text), ("small", "s", "d", "a")], tmp_path, shards=1)
+    tokenizer = load_tokenizer(str(tmp_path / "out" / "tokenizer.json"))
+    found = {row["id"]: row for row in read(tmp_path, told)}
+    assert tokenizer.decode(found["big"]["ids"][:-1]) == text
+    assert found["big"]["text_bytes"] == len(text.encode())
+    assert found["small"]["token_count"] == 2
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32")])
+def test_the_width_is_that_of_the_largest_id(largest: int, dtype: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(wide(train_tokenizer([["a b"]], vocab_size=300, special_tokens=(END,)), largest))
+    assert run(Tokens(tokenizer=str(path)), corpus(3), tmp_path / "auto")["dtype"] == dtype
+    if dtype == "uint16":
+        assert run(Tokens(tokenizer=str(path), dtype="uint16"), corpus(3), tmp_path / "asked")["dtype"] == dtype
+    else:
+        with pytest.raises(TokenizerError, match=r"^dtype: uint16 cannot hold id 65536; set dtype: auto or uint32$"):
+            run(Tokens(tokenizer=str(path), dtype="uint16"), corpus(3), tmp_path / "asked")
+
+
 def test_a_second_run_makes_the_same_and_leaves_no_part_of_another(tmp_path: Path) -> None:
     rows = corpus()
     first = run(SMALL, rows, tmp_path)
@@ -284,17 +337,17 @@ def test_a_tiktoken_file_makes_shards_that_decode_with_the_stored_tokenizer(tmp_
         run(Tokens(tokenizer=str(path), pattern=r"[\s\S]"), corpus(3), tmp_path / "without")
 
 
-def wide(tokenizer: Tokenizer) -> str:
-    """The tokenizer with one more special token, of an id that 16 bits cannot hold."""
+def wide(tokenizer: Tokenizer, number: int) -> str:
+    """The tokenizer with one more special token, of this id."""
     told = json.loads(tokenizer.json)
-    told["added_tokens"].append({**told["added_tokens"][0], "id": 70_000, "content": "<|far|>"})
-    told["model"]["vocab"]["<|far|>"] = 70_000
+    told["added_tokens"].append({**told["added_tokens"][0], "id": number, "content": "<|far|>"})
+    told["model"]["vocab"]["<|far|>"] = number
     return json.dumps(told)
 
 
 def test_ids_past_16_bits_are_stored_wide_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "wide.json"
-    path.write_text(wide(train_tokenizer([["a b"]], vocab_size=300, special_tokens=(END,))))
+    path.write_text(wide(train_tokenizer([["a b"]], vocab_size=300, special_tokens=(END,)), 70_000))
     told = run(Tokens(tokenizer=str(path)), corpus(3), tmp_path / "auto")
     assert (told["dtype"], told["tokenizer"]["vocab_size"]) == ("uint32", 70_001)
     assert len(read(tmp_path / "auto", told)) == 8
