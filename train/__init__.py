@@ -64,6 +64,8 @@ _HOMES = {
     "load_tokenizer": "train.tokenise.tokenizer",
     "train_tokenizer": "train.tokenise.bpe",
 }
+
+
 def __getattr__(name: str) -> Any:
     # numba and pydantic take a second to import, and `gristmill --help` needs neither.
     if name not in _HOMES:
