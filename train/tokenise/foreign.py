@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from train.tokenise.ranks import from_ranks, is_ranks, read_ranks
-from train.tokenise.sentence_pieces import from_model, read_model
+from train.tokenise.sentence_model import read_model
+from train.tokenise.sentence_pieces import from_model
 
 
 def converted(

@@ -25,7 +25,8 @@ from train import load_tokenizer, train_tokenizer
 from train.tokenise.foreign import converted
 from train.tokenise.patterns import PatternError, translated
 from train.tokenise.ranks import KNOWN, from_ranks, printed
-from train.tokenise.sentence_pieces import from_model, read_model
+from train.tokenise.sentence_model import read_model
+from train.tokenise.sentence_pieces import from_model
 from train.tokenise.tokenizer import Tokenizer, TokenizerError
 
 openai_public: Any = importlib.import_module("tiktoken_ext.openai_public")
