@@ -19,6 +19,7 @@ from jobs.errors import MistakesError, UserError
 
 ROOT = Path(__file__).parents[2]
 VERBS = ["run", "plan", "check", "try", "why", "look", "sql", "whatif", "report", "explain", "doctor"]
+VERBS += ["export", "budget", "train"]
 COMMAND = [sys.executable, "-c", "from jobs.command_line import main; main()"]
 
 Verb = Callable[..., Any]
@@ -88,6 +89,31 @@ CALLS = [
     ("explain", ["explain", "minhash"], ("minhash",), {"json": False}),
     ("explain", ["explain"], (None,), {"json": False}),
     ("doctor", ["doctor", "--json"], (), {"json": True}),
+    (
+        "export",
+        ["export", "out", "--to", "mds", "--domain", "web", "--set", "sequence_tokens=9"],
+        ("out",),
+        {
+            "to": "mds",
+            "destination": None,
+            "domains": ["web"],
+            "together": False,
+            "sets": ["sequence_tokens=9"],
+            "json": False,
+        },
+    ),
+    (
+        "train.audit",
+        ["train", "audit", "run", "--steps", "1:2", "--verify", "none"],
+        ("run",),
+        {"steps": "1:2", "document": None, "verify": "none", "json": False},
+    ),
+    (
+        "train.pretrain",
+        ["train", "pretrain", "p.yaml", "--processes", "2", "--set", "steps=9"],
+        ("p.yaml",),
+        {"processes": 2, "sets": ["steps=9"], "json": False},
+    ),
 ]
 
 
