@@ -19,7 +19,7 @@ class Verify(StrEnum):
 
 
 train = typer.Typer(
-    help="Train on token shards: tokenizers, pretraining, fine-tuning, proxies; and prove what was trained on.",
+    help="Train on token shards, and prove what was trained on.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

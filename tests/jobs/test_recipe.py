@@ -298,8 +298,8 @@ def test_each_mistake_is_a_line_with_place_and_mend(right: str, wrong: str, said
     [
         ("", "r.yaml:1: is empty; begin with name:, output:, sources: and steps:"),
         ("# nothing\n", "r.yaml:1: is empty; begin with name:, output:, sources: and steps:"),
-        ("- a\n", "r.yaml:1: a recipe is a mapping of keys; begin with name: ..."),
-        ("words\n", "r.yaml:1: a recipe is a mapping of keys; begin with name: ..."),
+        ("- a\n", "r.yaml:1: expected a mapping of keys; begin with name:, output:, sources: and steps:"),
+        ("words\n", "r.yaml:1: expected a mapping of keys; begin with name:, output:, sources: and steps:"),
         (GOOD + "---\nname: two\n", "r.yaml:15: not YAML: a second document; a recipe is one, remove the ---"),
         ("name: a\nx: " + "[" * 40 + "]" * 40, "r.yaml:2: nested more than 32 deep; no recipe needs that"),
     ],
