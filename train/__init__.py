@@ -2,7 +2,7 @@
 
 Tokens                                  the recipe's `tokens:` section: documents to token shards
 train_tokenizer(batches, vocab_size=)   a byte-level BPE Tokenizer trained on texts
-load_tokenizer(path)                    a Tokenizer from a tokenizer.json, a sentencepiece or a tiktoken file
+load_tokenizer(path)                    a Tokenizer from a tokenizer.json, a sentencepiece model or a tiktoken file
 Tokenizer.encode(texts), .decode(ids)   text as text: never a control token
 TokenShards.open(folders)               token shards to read
 Plan.new(shards, ...)                   which tokens are trained on when: .batch(step, rank, world_size) -> spans
@@ -10,6 +10,7 @@ Loader(plan, shards, ...)               its steps as batches, from any step, by 
 Pretrain                                the recipe's `train:` section; train.pretrain.run does it
 Sft                                     fine-tuning on conversations; train.sft.run does it
 Proxies                                 small models on many mixtures; train.proxies.run gives a table of observations
+compare(tokenizers, texts)              tokens a byte, fertility, vocabulary used, by domain and language
 budget(flops=, ...)                     what a run costs and what it buys
 export(out, to, destination)            token shards and documents as other programs' files
 compile()                               build every kernel now, so that no worker does
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from train.proxies import Proxies
     from train.sft import Sft
     from train.tokenise.bpe import train_tokenizer
+    from train.tokenise.comparing import compare
     from train.tokenise.compiled import compile
     from train.tokenise.tokenizer import Tokenizer, load_tokenizer
     from train.tokenise.tokens import Tokens
@@ -43,6 +45,7 @@ __all__ = [
     "Tokenizer",
     "Tokens",
     "budget",
+    "compare",
     "compile",
     "export",
     "load_tokenizer",
@@ -59,6 +62,7 @@ _HOMES = {
     "Tokenizer": "train.tokenise.tokenizer",
     "Tokens": "train.tokenise.tokens",
     "budget": "train.compute",
+    "compare": "train.tokenise.comparing",
     "compile": "train.tokenise.compiled",
     "export": "train.exports",
     "load_tokenizer": "train.tokenise.tokenizer",
