@@ -75,7 +75,8 @@ class Stream:
     def of(cls, index: TokenIndex, number: int, *, seed: int, held_out: float | Fraction, block_tokens: int) -> Stream:
         """The stream of the domain with this number; its last documents, `held_out` of its tokens, stay out.
 
-        The share counts as the decimal that it is written as: 0.1 is a tenth.
+        The share counts as the decimal that it is written as: 0.1 is a tenth. More than 0 holds out the last document
+        at least, however long it is, where a domain has two or more.
         """
         domain = index.domains[number]
         whole = int(domain.offsets[-1])
@@ -150,14 +151,25 @@ class Stream:
 
 
 def _cut(index: TokenIndex, domain: DomainTokens, least: Fraction) -> int:
-    """The end of the first document that reaches `least` tokens of the domain."""
+    """The end of the first document that reaches `least` tokens of the domain, but not of its last document.
+
+    The whole domain where that is wanted, or where one document is all that it has.
+    """
     whole = int(domain.offsets[-1])
-    wanted = -(-least.numerator // least.denominator)
-    if wanted >= whole:
+    if least >= whole:
         return whole
+    wanted = -(-least.numerator // least.denominator)
     place = int(np.searchsorted(domain.offsets, wanted, "left")) - 1
     ends, first = index.ends(int(domain.shards[place])), int(domain.offsets[place])
-    return first + int(ends[np.searchsorted(ends, wanted - first, "left")])
+    cut = first + int(ends[np.searchsorted(ends, wanted - first, "left")])
+    return cut if cut < whole else _last_start(index, domain) or whole
+
+
+def _last_start(index: TokenIndex, domain: DomainTokens) -> int:
+    """Where the last document that has a token begins."""
+    ends, first = index.ends(int(domain.shards[-1])), int(domain.offsets[-2])
+    row = int(np.searchsorted(ends, int(domain.offsets[-1]) - first, "left"))
+    return first + (int(ends[row - 1]) if row else 0)
 
 
 def _empty(count: int) -> Pieces:

@@ -11,7 +11,7 @@ OUT/trained.json        the result, written last
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Literal
 
@@ -40,6 +40,7 @@ from train.pretrain.trainer import Trainer
 from train.tokenise.tokenizer import load_tokenizer
 
 RESULT = "trained.json"
+LARGE_SHARE = 0.05  # held out beyond what was asked for: worth a line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +152,8 @@ class _Pretraining:
         )
         bytes_of_token = token_bytes(load_tokenizer(tokenizer))
         shape = ModelShape(**self.settings.model(self.shards.vocab_size).shape._asdict())
-        if self.settings.held_out:
-            told = {group.domain for group in held_out.groups}
-            for name in sorted({domain.name for domain in self.shards.domains} - told):
-                self._say(f"nothing of {name} is held out: its last document is longer than the share; raise held_out")
+        for line in self._not_measured(held_out):
+            self._say(line)
         return Course(
             steps=self.steps,
             batches=self._batches,
@@ -168,6 +167,19 @@ class _Pretraining:
             flops_per_target=TokenFlops.of(shape, self.settings.sequence_tokens).train,
             peak_flops=self.settings.peak_flops,
         )
+
+    def _not_measured(self, held_out: HeldOut) -> Iterator[str]:
+        """A line for each domain of which nothing is measured, or far more held out than was asked for."""
+        if not self.settings.held_out:
+            return
+        measured = {group.domain for group in held_out.groups}
+        for domain in self.shards.domains:
+            share = 1 - self.plan.tokens[domain.name] / domain.tokens
+            if domain.name not in measured:
+                what = "has one document only" if not share else "has nothing to predict in what is held out"
+                yield f"nothing of {domain.name} is measured: it {what}"
+            elif share > self.settings.held_out + LARGE_SHARE:
+                yield f"{share:.0%} of {domain.name} are held out: its last document is that long"
 
     def _say(self, line: str) -> None:
         Progress(self.progress, steps=self.steps).say(line)

@@ -158,7 +158,7 @@ def test_natural_weights_are_those_of_the_tokens() -> None:
 
 def test_held_out_documents_are_the_last_ones_from_the_cut_on() -> None:
     made = plan(held_out=0.1)
-    assert made.tokens == {"code": 360, "prose": 860, "tiny": 8}
+    assert made.tokens == {"code": 360, "prose": 860, "tiny": 3}
 
 
 def test_sequences_of_two_lengths_are_asked_for_apart() -> None:
@@ -233,12 +233,32 @@ def test_other_mistakes_are_told() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(some.integers(1, 60), some.sampled_from([0.0, 0.1, 0.3, 1 / 3, 0.999]))
-def test_the_cut_is_the_end_of_the_first_document_that_reaches_it(documents: int, share: float) -> None:
+def test_the_cut_is_the_end_of_the_first_document_that_reaches_it_but_not_of_the_last(
+    documents: int, share: float
+) -> None:
     random = np.random.default_rng(documents)
     shards = [random.integers(0, 20, documents).tolist() for _ in range(3)]
     shards[1][0] += 1
     index = MadeIndex({"a": shards})
     made = Plan.new(index, sequence_tokens=4, batch_sequences=1, seed=1, held_out=share)
-    ends = np.cumsum([length for one in shards for length in one])
-    wanted = (1 - Fraction(str(share))) * int(ends[-1])
-    assert made.tokens["a"] == min(int(end) for end in ends if end >= wanted)
+    ends = np.unique(np.cumsum([length for one in shards for length in one if length])).tolist()
+    wanted = (1 - Fraction(str(share))) * ends[-1]
+    cut = min(end for end in ends if end >= wanted)
+    assert made.tokens["a"] == (ends[-2] if share and cut == ends[-1] and len(ends) > 1 else cut)
+
+
+@pytest.mark.parametrize(
+    ("shards", "share", "tokens"),
+    [
+        ([[5, 95]], 0.01, 5),  # the last document is most of the domain
+        ([[95, 5]], 0.01, 95),
+        ([[95, 5, 0, 0]], 0.01, 95),  # empty documents are none to hold out
+        ([[0, 100, 0]], 0.5, 100),
+        ([[90], [10], []], 1e-12, 90),  # in another shard
+        ([[100]], 0.5, 100),
+        ([[95, 5]], 0, 100),
+    ],
+)
+def test_a_document_is_held_out_wherever_there_are_two(shards: list[list[int]], share: float, tokens: int) -> None:
+    made = Plan.new(MadeIndex({"a": shards}), sequence_tokens=4, batch_sequences=1, seed=1, held_out=share)
+    assert made.tokens["a"] == tokens

@@ -259,12 +259,24 @@ def test_a_run_has_about_a_thousand_blocks(changed: dict[str, int], block: int) 
     assert replace(SETTINGS, **changed).tokens_a_block == block
 
 
-def test_a_domain_of_which_nothing_is_held_out_is_told(tokens: str, tmp_path: Path) -> None:
+def test_the_smallest_share_measures_a_document_of_each_domain(tokens: str, tmp_path: Path) -> None:
     told = io.StringIO()
-    trained = run(replace(SETTINGS, steps=1, held_out=0.0001), tokens=tokens, out=str(tmp_path), progress=told)
-    assert "nothing of code is held out: its last document is longer than the share; raise held_out" in told.getvalue()
-    assert trained.by_domain == {}
-    assert trained.bits_per_byte is None
+    trained = run(replace(SETTINGS, steps=1, held_out=1e-9), tokens=tokens, out=str(tmp_path), progress=told)
+    assert "held out" not in told.getvalue()
+    assert set(trained.by_domain) == {"code", "maths", "prose"}
+
+
+def test_a_domain_of_which_nothing_can_be_measured_is_told_and_one_of_which_most_is(tmp_path: Path) -> None:
+    long = texts_of("prose", 2)
+    texts = {"code": texts_of("code", 1), "maths": ["1 2 3", long[0]], "prose": [*long, ""]}
+    tokens = make_text_tokens(tmp_path / "tokens", texts, shards_a_domain=1)
+    told = io.StringIO()
+    settings = replace(SETTINGS, steps=1, weights=None, held_out=0.01)
+    trained = run(settings, tokens=tokens, out=str(tmp_path / "out"), progress=told)
+    assert "nothing of code is measured: it has one document only" in told.getvalue()
+    assert "% of maths are held out: its last document is that long" in told.getvalue()
+    assert "nothing of prose is measured: it has nothing to predict in what is held out" in told.getvalue()
+    assert set(trained.by_domain) == {"maths"}
 
 
 def test_steps_beyond_the_epochs_are_refused(tokens: str, tmp_path: Path) -> None:
