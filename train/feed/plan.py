@@ -85,6 +85,8 @@ class Plan:
         }
         plan = cls(shards, state, _streams(shards, state))
         tokens = plan.tokens
+        if not tokens:
+            raise PlanError("shards: they hold no token; there is nothing to train on")
         return plan._with(
             Segment(
                 step=0,

@@ -105,6 +105,12 @@ def whole(tensor: Tensor) -> Tensor:
     return cast(Tensor, own.full_tensor() if is_part(tensor) else own)
 
 
+def own_part(tensor: Tensor) -> Tensor:
+    """What this process holds of a tensor."""
+    own: Any = tensor.detach()
+    return cast(Tensor, own.to_local() if is_part(tensor) else own)
+
+
 def part_like(tensor: Tensor, like: Any) -> Tensor:
     """This process's part of a whole tensor, sharded as `like` is; the tensor itself where `like` is whole."""
     tensor = tensor.to(like.device)

@@ -13,6 +13,7 @@ schedule ends where it would have ended, and the data of any step is what it is 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from contextlib import closing, nullcontext
@@ -31,7 +32,7 @@ from train.pretrain.checkpoints import (
 from train.pretrain.course import Course, Json, Standing
 from train.pretrain.guard import Diverged, Spike, Watch
 from train.pretrain.metrics import Metrics, Progress
-from train.pretrain.state import TrainingError
+from train.pretrain.state import NoTargetsError, TrainingError
 from train.pretrain.trainer import Stepped, Trainer
 
 __all__ = ["Course", "Standing", "follow"]
@@ -53,6 +54,8 @@ def follow(trainer: Trainer, course: Course, out: str | None, *, progress: Progr
                     run.roll_back(spike)
     finally:
         run.metrics.close()
+    if course.steps and not run.standing.targets:
+        raise NoTargetsError(f"steps 0 to {course.steps}: no target of any batch counts; there is nothing to train on")
     return run.standing
 
 
@@ -67,8 +70,8 @@ class _Run:
         self.ledger: Ledger | None = None
 
     def resume(self) -> None:
-        """Stand at the newest checkpoint, or at the beginning."""
-        steps = checkpoint_steps(self.out) if self.out is not None else []
+        """Stand at the newest checkpoint, or at the beginning: from step 0 nothing is trained, so settings are free."""
+        steps = [step for step in checkpoint_steps(self.out) if step] if self.out is not None else []
         if self.out is not None and steps:
             state = read_state(self.out, steps[-1])
             if self.course.check is not None:
@@ -100,13 +103,10 @@ class _Run:
             for batch in batches:
                 if batch.step != self.standing.step:
                     raise TrainingError(f"batches: step {batch.step} came where step {self.standing.step} was due")
-                if self.standing.skips(batch.step):
-                    self.skip(batch)
-                else:
-                    spike = self.train_on(batch, begun)
-                    if spike is not None:
-                        return spike
-                self.after_step()
+                spike = self.skip(batch) if self.standing.skips(batch.step) else self.train_on(batch, begun)
+                spike = spike or self.after_step()
+                if spike is not None:
+                    return spike
                 if self.standing.step == self.course.steps:
                     return None
                 begun = time.perf_counter()
@@ -114,17 +114,21 @@ class _Run:
             f"batches: they end before step {self.standing.step}, but the run has {self.course.steps} steps"
         )
 
-    def skip(self, batch: Batch) -> None:
-        self.metrics.write({"kind": "skipped", "step": batch.step})
+    def skip(self, batch: Batch, reason: str = "spike") -> Spike | None:
+        self.metrics.write({"kind": "skipped", "step": batch.step, "reason": reason})
         if self.ledger is not None:
-            self.ledger.skipped(batch, "spike")
+            self.ledger.skipped(batch, reason)
         self.standing.step += 1
+        return None
 
     def train_on(self, batch: Batch, begun: float) -> Spike | None:
         step = batch.step
         if self.watch is not None and step in self.course.anew:
             self.watch.forget()
-        done = self.trainer.step(batch, learning_rate=self.course.learning_rate(step))
+        try:
+            done = self.trainer.step(batch, learning_rate=self.course.learning_rate(step))
+        except NoTargetsError:  # documents of one token, say
+            return self.skip(batch, "no targets")
         if self.ledger is not None and done.applied:
             self.ledger.applied(batch)
         spike = None if self.watch is None else self.watch.judge(step, done.loss, done.gradient_norm)
@@ -162,16 +166,30 @@ class _Run:
             row["model_flops_utilisation"] = round(used, 4)
         return row
 
-    def after_step(self) -> None:
-        """Evaluate and store where it is due."""
+    def after_step(self) -> Spike | None:
+        """Evaluate and store where it is due; a spike where the last update left a model that is none."""
         step, last = self.standing.step, self.standing.step == self.course.steps
-        every = self.settings.evaluate_every_steps
-        if self.course.evaluate is not None and (last or (every is not None and step % every == 0)):
-            self.standing.evaluation = self.course.evaluate()
-            self.metrics.write({"kind": "evaluation", "step": step, **self.standing.evaluation})
-        every = self.settings.checkpoint_every_steps
-        if last or (every is not None and step % every == 0):
+        every, stores = self.settings.evaluate_every_steps, self.settings.checkpoint_every_steps
+        measured = self.course.evaluate is not None and (last or (every is not None and step % every == 0))
+        stored = last or (stores is not None and step % stores == 0)
+        if (measured or stored) and not self.trainer.is_finite():
+            return self.broken("weights that are no numbers")
+        if measured and self.course.evaluate is not None:
+            told = self.course.evaluate()
+            wrong = [name for name, value in told.items() if isinstance(value, float) and not math.isfinite(value)]
+            if wrong:
+                return self.broken(f"held-out {wrong[0]} {told[wrong[0]]}")
+            self.standing.evaluation = told
+            self.metrics.write({"kind": "evaluation", "step": step, **told})
+        if stored:
             self.save()
+        return None
+
+    def broken(self, reason: str) -> Spike:
+        """The last update made the model unusable: what is stored must come from before it."""
+        last = self.standing.step - 1
+        since = None if self.watch is None else self.watch.suspect_since
+        return Spike(last if since is None else since, last, reason)
 
     def save(self) -> None:
         if self.out is None:

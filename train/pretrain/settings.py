@@ -109,6 +109,7 @@ class Pretrain(Optimisation):
         told = [change.at_step for change in self.changes]
         if told != sorted(set(told)):
             raise ValueError(f"changes: at_step {told} must rise, with one change a step")
+        self._check_changes()
         if self.weights is not None and not any(self.weights.values()):
             raise ValueError("weights: all are 0; give at least one domain a weight")
         try:
@@ -116,6 +117,21 @@ class Pretrain(Optimisation):
         except ValidationError as error:
             raise ValueError(str(error.errors()[0]["ctx"]["error"])) from error
         return self
+
+    def _check_changes(self) -> None:
+        """Each change must change something, at a step that the run has when it is made."""
+        end = self.steps or self.total_steps
+        for change in self.changes:
+            where = f"changes: at_step {change.at_step}"
+            if change == Change(at_step=change.at_step):
+                raise ValueError(f"{where} changes nothing; name a setting, or remove it")
+            if change.at_step > end or (change.at_step == end and change.steps is None):
+                raise ValueError(f"{where} is never reached: the run has {end} steps by then, numbered from 0")
+            if change.steps is not None and change.steps < change.at_step:
+                raise ValueError(
+                    f"{where} has steps: {change.steps}, which are over by then; give {change.at_step} or more"
+                )
+            end = change.steps or end
 
     def model(self, vocab_size: int) -> ModelSettings:
         """The model's settings for a vocabulary."""

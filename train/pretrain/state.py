@@ -15,6 +15,10 @@ class TrainingError(ValueError):
     """A run that cannot be trained as asked: one line that says where, what is wrong, and what would be right."""
 
 
+class NoTargetsError(TrainingError):
+    """A step, or a run, in which nothing is predicted."""
+
+
 def stored_tensors(model: nn.Module, optimisers: Sequence[Optimizer]) -> Iterator[tuple[str, Tensor]]:
     """model/NAME of trained parameters and stored buffers, then optimizer/NAME/KEY. On all processes at once."""
     for name, tensor in _of_model(model):

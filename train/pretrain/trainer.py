@@ -27,11 +27,11 @@ from torch import Tensor, nn
 from train.model.losses import losses_by_token, token_losses
 from train.model.parametrisation import parameter_groups
 from train.model.settings import ModelSettings
-from train.pretrain.distributed import World, whole
+from train.pretrain.distributed import World, own_part, whole
 from train.pretrain.optimisation import Optimisation
 from train.pretrain.optimisers import Groups, make_optimisers, set_rate
 from train.pretrain.rows import batch_rows, fill
-from train.pretrain.state import TrainingError, load_tensors, stored_tensors
+from train.pretrain.state import NoTargetsError, TrainingError, load_tensors, stored_tensors
 
 if TYPE_CHECKING:
     from train.feed.batch import Batch
@@ -103,14 +103,14 @@ class Trainer:
     def step(self, batch: Batch, *, learning_rate: float) -> Stepped:
         """Forward, backward and update on this process's rows of one step's batch.
 
-        Raises TrainingError where no target of the whole batch counts.
+        Raises NoTargetsError where no target of the whole batch counts.
         """
         self.seed_step(batch.step)
         self.model.train()
         rows = torch.tensor([len(batch.tokens), int(batch.loss.sum())], dtype=torch.int64, device=self.world.device)
         most, targets = self._most_rows(rows[0]), int(self.world.sum(rows[1:])[0])
         if not targets:
-            raise TrainingError(f"step {batch.step}: no target of the batch counts; look at the masks of its rows")
+            raise NoTargetsError(f"step {batch.step}: no target of the batch counts; look at the masks of its rows")
         sums = torch.zeros(1 + 2 * self._domains, dtype=torch.float64, device=self.world.device)
         for part in self._micro_batches(batch, most):
             self._backward(part, sums)
@@ -192,6 +192,12 @@ class Trainer:
         if self.settings.clip_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(told, self.settings.clip_norm, norm)
         return float(norm)
+
+    def is_finite(self) -> bool:
+        """Whether all trained weights are numbers; the same answer in all processes."""
+        told = [own_part(one) for one in self.model.parameters() if one.requires_grad]
+        wrong = torch.stack([~torch.isfinite(one).all() for one in told]).sum()
+        return not int(self.world.sum(wrong))
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Whole tensors by name: what training changes in the model, and the optimisers' state. On all processes."""

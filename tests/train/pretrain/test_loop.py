@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -36,12 +37,15 @@ class Stopped(Exception):
 
 
 class Run:
-    """A run of 20 steps; `stop_at` ends it before that step, `spoil` makes the losses of steps enormous."""
+    """A run of 20 steps; `stop_at` ends it before that step, `spoilt` makes the losses of steps enormous, `ruined` the
+    weights after them infinite, and `unmeasured` what is measured after them."""
 
     def __init__(self, tiny: Any, made_batch: Any, out: Path | None, **settings: Any) -> None:
         self.trainer = Trainer(tiny(), replace(SETTINGS, **settings), domains=2)
         self.made_batch, self.out = made_batch, out
         self.spoilt: dict[int, float] = {}
+        self.ruined: set[int] = set()
+        self.unmeasured: set[int] = set()
         self.seen: list[int] = []
 
     def go(self, steps: int = 20, stop_at: int | None = None, **course: Any) -> Any:
@@ -57,6 +61,8 @@ class Run:
         def step(batch: Batch, *, learning_rate: float) -> Any:
             done = plain(trainer, batch, learning_rate=learning_rate)
             self.seen.append(batch.step)
+            if batch.step in self.ruined:
+                next(iter(trainer.model.parameters())).data.fill_(float("inf"))
             factor = self.spoilt.get(batch.step)
             return done if factor is None else replace(done, loss=done.loss * factor)
 
@@ -66,10 +72,13 @@ class Run:
             batches=batches,
             learning_rate=lambda step: 0.01 / (1 + step),
             domains=("one", "two"),
-            evaluate=lambda: {"weights": float(self.weights().sum()), "by_domain": {}},
+            evaluate=lambda: {"weights": self.measure(), "by_domain": {}},
             **course,
         )
         return follow(trainer, told, None if self.out is None else str(self.out))
+
+    def measure(self) -> float:
+        return float("nan") if self.seen[-1] in self.unmeasured else float(self.weights().sum())
 
     def weights(self) -> torch.Tensor:
         return torch.cat([one.detach().reshape(-1) for one in self.trainer.model.parameters()])
@@ -212,6 +221,26 @@ def test_the_guard_takes_a_new_level_for_normal_where_the_course_says_so(run: An
     spoilt = run(tmp_path)
     spoilt.spoilt = dict.fromkeys(range(10, 20), 3.0)
     assert spoilt.go(anew=frozenset({10})).rollbacks == []
+
+
+@pytest.mark.parametrize("kind", ["ruined", "unmeasured"])
+@pytest.mark.parametrize("step", [11, 19])  # before a checkpoint and an evaluation, and at the end
+def test_a_model_that_an_update_ruined_is_never_stored(run: Any, tmp_path: Path, kind: str, step: int) -> None:
+    made = run(tmp_path, keep_checkpoints=None)
+    getattr(made, kind).add(step)
+    done = made.go()
+    assert (done.step, [(one["first"], one["last"]) for one in done.rollbacks]) == (20, [(step, step)])
+    assert torch.isfinite(made.weights()).all()
+    assert all(math.isfinite(row["weights"]) for row in made.metrics() if row["kind"] == "evaluation")
+    assert checkpoint_steps(str(tmp_path)) == [0, 4, 8, 12, 16, 20]
+
+
+def test_without_a_guard_a_ruined_model_ends_the_run(run: Any, tmp_path: Path) -> None:
+    made = run(tmp_path, guard=None)
+    made.ruined.add(19)
+    with pytest.raises(Diverged, match="step 19: weights that are no numbers"):
+        made.go()
+    assert checkpoint_steps(str(tmp_path)) == [4, 8, 12, 16][-3:]
 
 
 def test_a_course_may_refuse_a_checkpoint(run: Any, tmp_path: Path) -> None:

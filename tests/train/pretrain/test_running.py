@@ -20,9 +20,11 @@ from safetensors.torch import load_file
 from tests.train.pretrain.made import make_text_tokens, texts_of, tokenizer
 from train.feed.auditing import audit_run
 from train.feed.batch import Batch
+from train.feed.plan import PlanError
 from train.feed.token_shards import TokenShards
 from train.pretrain import Change, Pretrain, SpikeGuard, Stepped, Trained, Trainer, TrainingError, run, trainer
 from train.pretrain.checkpoints import checkpoint_folder, checkpoint_steps
+from train.pretrain.guard import Diverged
 from train.pretrain.metrics import TIMED, read_metrics
 from train.pretrain.running import plan_of
 from train.pretrain.settings import PLAN_CHANGES
@@ -228,7 +230,7 @@ def test_changes_that_lie_ahead_are_taken_on_and_those_behind_are_settled(tokens
     with pytest.raises(
         TrainingError, match=r"changes: those before step 30, up to which .* is trained, were .*'code': 3"
     ):
-        run(replace(SETTINGS, changes=(replace(later, at_step=26),)), tokens=tokens, out=out)
+        run(replace(SETTINGS, changes=(replace(later, batch_sequences=2),)), tokens=tokens, out=out)
 
 
 def test_a_changed_learning_rate_and_sequence_length_hold_from_their_step(tokens: str, tmp_path: Path) -> None:
@@ -243,7 +245,8 @@ def test_the_length_of_a_run_in_tokens_counts_changed_batches() -> None:
     changes = (Change(at_step=10, batch_sequences=16),)
     told = replace(SETTINGS, steps=None, tokens=10 * 256 + 5 * 512, changes=changes)
     assert (told.total_steps, replace(told, tokens=10 * 256 + 5 * 512 + 1).total_steps) == (15, 16)
-    assert [replace(told, tokens=n).total_steps for n in (1, 256, 257, 2560)] == [1, 1, 2, 10]
+    assert [replace(told, tokens=n).total_steps for n in (2561, 3072, 3073)] == [11, 11, 12]
+    assert [replace(told, tokens=n, changes=()).total_steps for n in (1, 256, 257, 2560)] == [1, 1, 2, 10]
 
 
 @pytest.mark.parametrize(
@@ -293,6 +296,45 @@ def test_the_plan_is_stored_and_is_the_settings(whole: tuple[Trained, Path], tok
     assert told["tokens"] == [tokens]
 
 
+def test_settings_are_free_until_a_step_is_trained(tokens: str, tmp_path: Path) -> None:
+    with pytest.raises(Diverged, match="lower learning_rate"):
+        run(replace(SETTINGS, learning_rate=1e30), tokens=tokens, out=str(tmp_path))
+    assert checkpoint_steps(str(tmp_path)) == [0]
+    assert run(SETTINGS, tokens=tokens, out=str(tmp_path)).steps == 24
+    assert audit_run(str(tmp_path)).problems == ()
+
+
+def test_a_last_update_that_ruins_the_model_leaves_no_result(tokens: str, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, steps=1, learning_rate=1e300, guard=None)
+    with pytest.raises(Diverged, match="step 0: weights that are no numbers"):
+        run(settings, tokens=tokens, out=str(tmp_path))
+    assert not (tmp_path / "trained.json").exists()
+    assert checkpoint_steps(str(tmp_path)) == []
+
+
+def test_steps_in_which_nothing_is_predicted_are_passed_over(tmp_path: Path) -> None:
+    texts = {"code": [""] * 60, "prose": texts_of("prose", 20)}
+    tokens = make_text_tokens(tmp_path / "tokens", texts)
+    settings = replace(SETTINGS, weights={"code": 9, "prose": 1}, batch_sequences=1, evaluation_sequences=None)
+    trained = run(settings, tokens=tokens, out=str(tmp_path / "out"))
+    found = audit_run(str(tmp_path / "out"), verify="all")
+    assert found.problems == ()
+    assert 0 < found.applied_steps < 24
+    assert set(found.skipped.values()) == {"no targets"}
+    assert trained.steps == 24
+
+
+def test_tokens_that_predict_nothing_or_are_none_are_told(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, weights=None, steps=2)
+    empty = make_text_tokens(tmp_path / "empty", {"code": [""] * 60})
+    for _ in range(2):
+        with pytest.raises(TrainingError, match="steps 0 to 2: no target of any batch counts"):
+            run(settings, tokens=empty, out=str(tmp_path / "out"))
+    none = make_text_tokens(tmp_path / "none", {"code": []})
+    with pytest.raises(PlanError, match="shards: they hold no token"):
+        run(settings, tokens=none, out=str(tmp_path / "other"))
+
+
 def test_the_share_of_the_peak_that_is_used_is_told(tokens: str, tmp_path: Path) -> None:
     run(replace(SETTINGS, steps=2, peak_flops=1e12), tokens=tokens, out=str(tmp_path))
     shares = [row["model_flops_utilisation"] for row in read_metrics(str(tmp_path)) if row["kind"] == "step"]
@@ -320,12 +362,33 @@ def test_a_remote_folder_is_refused(tokens: str) -> None:
         ({"heads": 3}, "heads: 3 do not divide width 32"),
         ({"weights": {"code": 0}}, "weights: all are 0"),
         ({"changes": (Change(at_step=5), Change(at_step=5))}, r"changes: at_step \[5, 5\] must rise"),
+        ({"changes": (Change(at_step=5),)}, "changes: at_step 5 changes nothing; name a setting"),
+        ({"changes": (Change(at_step=24, batch_sequences=2),)}, "changes: at_step 24 is never reached: the run has 24"),
+        ({"changes": (Change(at_step=25, steps=30),)}, "changes: at_step 25 is never reached: the run has 24 steps"),
+        ({"changes": (Change(at_step=9, steps=8),)}, "changes: at_step 9 has steps: 8, which are over by then; give 9"),
+        (
+            {"steps": None, "tokens": 2560, "changes": (Change(at_step=10, batch_sequences=2),)},
+            "changes: at_step 10 is never reached: the run has 10 steps",
+        ),
         ({"keep_checkpoints": 1}, "keep_checkpoints: 1 leaves the guard none from before a spike"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_made(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         replace(SETTINGS, **settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        ((Change(at_step=24, steps=30),), 30),  # goes on where it would have ended
+        ((Change(at_step=9, steps=9),), 9),  # ends at once
+        ((Change(at_step=23, batch_sequences=2),), 24),
+        ((Change(at_step=24, steps=30), Change(at_step=29, learning_rate=0.1)), 30),
+    ],
+)
+def test_changes_that_are_reached_are_taken(changes: tuple[Change, ...], steps: int) -> None:
+    assert replace(SETTINGS, changes=changes).total_steps == steps
 
 
 def test_what_a_plan_can_change_a_change_can_name() -> None:
@@ -339,7 +402,7 @@ def test_what_a_plan_can_change_a_change_can_name() -> None:
         ("{", 2, "Expecting property name"),
         ('{"settings": {}, "out": "x"}', 2, "tokens: it would hold settings, tokens and out, and nothing else"),
         ('{"settings": {"steps": 1, "widht": 3}, "tokens": "x", "out": "y"}', 2, "widht: Unexpected keyword argument"),
-        ('{"settings": {"steps": 1}, "tokens": "/nowhere", "out": "OUT"}', 1, "/nowhere: no token shards; it would be"),
+        ('{"settings": {"steps": 1}, "tokens": "/nowhere", "out": "OUT"}', 2, "/nowhere: no token shards; it would be"),
     ],
 )
 def test_the_program_tells_a_mistake_in_its_last_line(tmp_path: Path, told: str, code: int, text: str) -> None:
