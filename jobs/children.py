@@ -7,60 +7,73 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.errors import UserError
+from shards.store import read_json
+from train.program import DEBUG, LAST_WORDS
 
-LAST_LINES = 30
+PROGRESS = ("train: ", "sft: ", "proxies: ")  # how the programs begin what they say of their progress
 
 
 class ChildFailedError(Exception):
-    """A program ended with another exit code than 0; the message is its last line, `lines` what it said before."""
+    """A program ended with another exit code than 0; the message is its own last words, in a line."""
 
-    def __init__(self, module: str, code: int, lines: list[str]) -> None:
-        said = next((line for line in reversed(lines) if line.strip()), f"{module} ended with exit code {code}")
+    def __init__(self, code: int, said: str) -> None:
         super().__init__(said)
-        self.code, self.lines = code, lines
+        self.code = code
 
 
 def run(
     module: str, settings: Mapping[str, Any], *, processes: int = 1, say: Callable[[str], None] | None = None
 ) -> None:
     """Run `python -m module SETTINGS.json`, under torchrun for several processes; its stderr goes line by line to
-    `say` (default: our own stderr).
+    `say` (default: our own stderr). torchrun's own lines are left out: they tell what our programs have told.
 
     Raises ChildFailedError. An interrupt ends the program, too: it gets the same signal from the terminal, and is
     waited for, so that what it was writing is whole.
     """
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
-        path = os.path.join(folder, "settings.json")
+        path, words = os.path.join(folder, "settings.json"), os.path.join(folder, "last-words.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(settings, file)
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "--module"]
         command = [sys.executable, *(launcher if processes > 1 else ["-m"]), module, path]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace") as child:
-            code, lines = _followed(child, say)
-    if code != 0:
-        raise ChildFailedError(module, code, lines)
+        with subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, LAST_WORDS: words},
+        ) as child:
+            code = _followed(child, say, only=PROGRESS if processes > 1 and DEBUG not in os.environ else ("",))
+        if code != 0:
+            raise _failure(module, code, read_json(words))
 
 
-def _followed(child: subprocess.Popen[str], say: Callable[[str], None]) -> tuple[int, list[str]]:
+def _followed(child: subprocess.Popen[str], say: Callable[[str], None], *, only: tuple[str, ...]) -> int:
     assert child.stderr is not None
-    lines: deque[str] = deque(maxlen=LAST_LINES)
     try:
         for line in child.stderr:
-            lines.append(line.rstrip("\n"))
-            say(lines[-1])
-        return child.wait(), list(lines)
+            if line.startswith(only):
+                say(line.rstrip("\n"))
+        return child.wait()
     except BaseException:
         child.terminate()
         child.wait()
         raise
 
 
+def _failure(module: str, code: int, words: dict[str, Any] | None) -> ChildFailedError:
+    if words is not None:  # torchrun ends with 1, whatever its processes end with
+        return ChildFailedError(int(words["code"]), str(words["line"]))
+    how = f"was ended by signal {-code}, perhaps for want of memory" if code < 0 else f"ended with exit code {code}"
+    return ChildFailedError(code, f"python -m {module}: {how}")
+
+
 def failed(error: ChildFailedError, mend: str) -> UserError:
-    """The error for people: the program has told the cause already, so this says where to go on."""
-    return UserError(f"{error}; {mend}", exit_code=error.code if error.code in (1, 2) else 1)
+    """The error for people: the cause, and where to go on, which a wrong use does not ask."""
+    return UserError(str(error)) if error.code == 2 else UserError(f"{error}; {mend}", exit_code=1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.errors import UserError
+from train.program import DEBUG
 
 ROOMS = frozenset({"shards", "text", "ingest", "filters", "dedup", "train", "jobs"})
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,8 @@ def reader_watched() -> Iterator[None]:
 def told(debug: bool) -> Iterator[Outcome]:
     """Turn whatever is raised inside into a line on stderr and the outcome's code."""
     outcome = Outcome()
+    if debug:
+        os.environ[DEBUG] = "1"  # programs that this one starts tell the whole story, too
     try:
         yield outcome
     except (BrokenPipeError, ReaderGoneError):

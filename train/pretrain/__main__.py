@@ -8,29 +8,23 @@ import sys
 from pydantic import TypeAdapter, ValidationError
 
 from train.pretrain.settings import Pretrain
+from train.program import WRONG_USE, ended, say
 
 
 def main(arguments: list[str]) -> int:
     """Exit code 0 done, 1 failed, 2 wrong use; what is wrong is one line on stderr."""
     if len(arguments) != 1:
         print("use: python -m train.pretrain SETTINGS.json", file=sys.stderr)
-        return 2
+        return WRONG_USE
     try:
         told = _told(arguments[0])
     except (OSError, ValueError) as error:
-        print(f"{arguments[0]}: {error}", file=sys.stderr)
-        return 2
+        say(WRONG_USE, f"{arguments[0]}: {error}")
+        return WRONG_USE
     settings, tokens, out = told
     from train.pretrain.running import run
 
-    try:
-        run(settings, tokens=tokens, out=out, progress=sys.stderr)
-    except (ValueError, RuntimeError) as error:
-        if "\n" in str(error):  # not one of ours
-            raise
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return ended(lambda: run(settings, tokens=tokens, out=out, progress=sys.stderr))
 
 
 def _told(path: str) -> tuple[Pretrain, list[str], str]:

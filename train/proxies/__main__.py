@@ -7,6 +7,7 @@ import sys
 
 from pydantic import TypeAdapter, ValidationError
 
+from train.program import WRONG_USE, ended, say
 from train.proxies.settings import Proxies
 
 NEEDED = {"settings", "tokens", "out"}
@@ -16,22 +17,15 @@ def main(arguments: list[str]) -> int:
     """Exit code 0 done (failed runs are rows of the table), 1 failed, 2 wrong use, told in one line on stderr."""
     if len(arguments) != 1:
         print("use: python -m train.proxies SETTINGS.json", file=sys.stderr)
-        return 2
+        return WRONG_USE
     try:
         settings, tokens, out, retry_failed = _told(arguments[0])
     except (OSError, ValueError) as error:
-        print(f"{arguments[0]}: {error}", file=sys.stderr)
-        return 2
+        say(WRONG_USE, f"{arguments[0]}: {error}")
+        return WRONG_USE
     from train.proxies.running import run
 
-    try:
-        run(settings, tokens=tokens, out=out, retry_failed=retry_failed, progress=sys.stderr)
-    except (ValueError, RuntimeError) as error:
-        if "\n" in str(error):  # not one of ours
-            raise
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return ended(lambda: run(settings, tokens=tokens, out=out, retry_failed=retry_failed, progress=sys.stderr))
 
 
 def _told(path: str) -> tuple[Proxies, list[str], str, bool]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from train.program import WRONG_USE, ended, say
 from train.sft.settings import Sft
 
 KEYS = {"settings", "model", "data", "out"}
@@ -17,22 +18,15 @@ def main(arguments: list[str]) -> int:
     """Exit code 0 done, 1 failed, 2 wrong use; what is wrong is one line on stderr."""
     if len(arguments) != 1:
         print("use: python -m train.sft SETTINGS.json", file=sys.stderr)
-        return 2
+        return WRONG_USE
     try:
         settings, told = _told(arguments[0])
     except (OSError, ValueError) as error:
-        print(f"{arguments[0]}: {error}", file=sys.stderr)
-        return 2
+        say(WRONG_USE, f"{arguments[0]}: {error}")
+        return WRONG_USE
     from train.sft.training import run
 
-    try:
-        run(settings, model=told["model"], data=told["data"], out=told["out"], progress=sys.stderr)
-    except (ValueError, RuntimeError) as error:
-        if "\n" in str(error):  # not one of ours
-            raise
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return ended(lambda: run(settings, model=told["model"], data=told["data"], out=told["out"], progress=sys.stderr))
 
 
 def _told(path: str) -> tuple[Sft, dict[str, Any]]:

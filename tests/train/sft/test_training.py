@@ -254,7 +254,7 @@ def test_the_command_line_tells_what_is_wrong_in_one_line_and_trains(
     assert main([str(file)]) == 2
     assert "step" in capsys.readouterr().err
     file.write_text(json.dumps({**asked, "model": "/nowhere"}))
-    assert main([str(file)]) == 1
+    assert main([str(file)]) == 2
     assert capsys.readouterr().err.startswith("/nowhere: no tokenizer.json")
     file.write_text(json.dumps(asked))
     assert main([str(file)]) == 0
