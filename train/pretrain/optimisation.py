@@ -42,12 +42,12 @@ class Optimisation:
 
     micro_batch_sequences: Count | None = None
     optimizer: Literal["adamw", "muon"] = "adamw"
-    learning_rate: float = Field(default=3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0, allow_inf_nan=False)
     betas: tuple[Beta, Beta] = (0.9, 0.95)
-    epsilon: float = Field(default=1e-8, gt=0)
+    epsilon: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     momentum: Beta = 0.95
-    weight_decay: float = Field(default=0.1, ge=0)
-    clip_norm: float | None = Field(default=1.0, gt=0)
+    weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    clip_norm: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
     schedule: Schedule = "wsd"
     warmup_steps: int = Field(default=100, ge=0)
     decay_share: Share = 0.1
@@ -61,7 +61,7 @@ class Optimisation:
     evaluate_every_steps: Count | None = 1000
     guard: SpikeGuard | None = Field(default_factory=SpikeGuard)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
-    threads: Count | None = None
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
 
     @model_validator(mode="after")
     def _reachable(self) -> Optimisation:

@@ -211,7 +211,9 @@ class ChatTokenizer:
             if not self._same_when_cut:
                 raise Refused("control_text", "this tokenizer cannot encode the name of that token as text")
             found = self._encode_cut(text, start, stop, [a + 1 for a, _ in literal if start <= a < stop])
-        inside = [np.isin(found[0], list(self.added)) & (found[1][:, 0] < b) & (found[1][:, 1] > a) for a, b in literal]
+        controls = found[1][np.isin(found[0], list(self.added))]
+        begins, ends = (np.array(edge, np.int64) for edge in zip(*literal, strict=True))  # rising, none within another
+        inside = np.searchsorted(ends, controls[:, 0], "right") < np.searchsorted(begins, controls[:, 1], "left")
         before = np.array([self.id_of(self.controls[0])] if start else [], np.uint32)
         if np.any(inside) or not self._decodes(before, found[0], text[start:stop]):
             raise Refused("control_text", "this tokenizer cannot encode the name of that token as text")
@@ -239,10 +241,11 @@ class ChatTokenizer:
 
 def _defused(example: Example) -> str:
     """The text with each literal name replaced by as many letters: only the template's control tokens are left."""
-    text = example.text
+    pieces, last = [], 0
     for start, stop in example.literal:
-        text = text[:start] + "x" * (stop - start) + text[stop:]
-    return text
+        pieces += [example.text[last:start], "x" * (stop - start)]
+        last = stop
+    return "".join([*pieces, example.text[last:]])
 
 
 def load_chat_tokenizer(model_folder: str) -> ChatTokenizer:

@@ -106,6 +106,8 @@ class Reading:
             return examples(conversation(raw, self.chat.text_rows), self.template, self.chat)
         except Refused as refused:
             return refused
+        except RecursionError:
+            return Refused("not_a_conversation", "the row is nested too deep")
 
 
 def prepare(sources: Sources, reading: Reading, out: str, *, most_tokens: int) -> Examples:

@@ -25,6 +25,8 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 REASONING = ("reasoning_content", "reasoning", "thinking")
 # U+FDD0-U+FDEF never occur in text that is interchanged: train.sft.templates marks what it renders with them.
 FORBIDDEN = re.compile("[\x00\ud800-\udfff\ufdd0-\ufdef]")
+UNUSABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in an id, which messages and tables tell
+MAX_ID = 512
 TEXTS = (".jsonl", ".json", ".ndjson")
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 
@@ -40,9 +42,10 @@ class Raw:
 
     @property
     def id(self) -> str:
-        """The row's own `id` when it has a usable one, else where it stands."""
+        """The row's own `id` when it has a usable one (some words on one line), else where it stands."""
         own = (self.values or {}).get("id")
-        return str(own) if isinstance(own, str | int) and not isinstance(own, bool) and str(own) else self.location
+        told = str(own) if isinstance(own, str | int) and not isinstance(own, bool) else ""
+        return told if 0 < len(told) <= MAX_ID and not UNUSABLE.search(told) else self.location
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +175,8 @@ def _checked(messages: list[Any], tools: tuple[dict[str, Any], ...]) -> Conversa
 def _message(message: Any, number: int) -> Message:
     if not isinstance(message, dict):
         raise Refused("not_a_conversation", f"message {number} is no object")
-    if message.get("role") not in ROLES:
+    role = message.get("role")
+    if not isinstance(role, str) or role not in ROLES:
         raise Refused("unknown_role", f"message {number}: its role is none of {', '.join(sorted(ROLES))}")
     if not isinstance(message.get("train", True), bool):
         raise Refused("not_a_conversation", f"message {number}: `train` is neither true nor false")
@@ -214,7 +218,7 @@ def _tool_call(call: Any, number: int) -> dict[str, Any]:
     if not isinstance(call, dict):
         raise wrong
     function = call.get("function", call)
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+    if not isinstance(function, dict) or not _is_named(function):
         raise wrong
     arguments = function.get("arguments", {})
     if isinstance(arguments, str):
@@ -241,7 +245,11 @@ def _tools(tools: Any) -> tuple[dict[str, Any], ...]:
 
 def _tool_name(tool: dict[str, Any]) -> bool:
     function = tool.get("function", tool)
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
+    return isinstance(function, dict) and _is_named(function)
+
+
+def _is_named(function: dict[str, Any]) -> bool:
+    return isinstance(function.get("name"), str) and bool(function["name"].strip())
 
 
 def _check_text(*values: Any) -> None:

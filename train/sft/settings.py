@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
@@ -11,6 +12,7 @@ from train.pretrain.optimisation import FREE_TO_CHANGE, Beta, Count, Optimisatio
 from train.pretrain.rates import Schedule
 
 Target = Literal["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+OWN = frozenset({"messages", "tools", "documents", "add_generation_prompt"})  # what each rendering fills in itself
 Argument = str | bool | int | float | None
 
 
@@ -48,6 +50,19 @@ class Chat:
     truncate: Literal["refuse", "right", "drop"] = "refuse"
     max_refused: float = Field(default=0.0, ge=0, le=1)
 
+    @model_validator(mode="after")
+    def _renderable(self) -> Chat:
+        if taken := sorted(OWN & set(self.template_arguments)):
+            raise ValueError(f"template_arguments: {taken[0]} is filled in by each row; leave it out")
+        if self.template_date is not None:
+            try:
+                date.fromisoformat(self.template_date)
+            except ValueError:
+                raise ValueError(
+                    f"template_date: {self.template_date} is no day of the calendar; write YYYY-MM-DD"
+                ) from None
+        return self
+
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Lora:
@@ -60,9 +75,9 @@ class Lora:
     """
 
     rank: Count = 16
-    alpha: float = Field(default=32.0, gt=0)
+    alpha: float = Field(default=32.0, gt=0, allow_inf_nan=False)
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    targets: tuple[Target, ...] = get_args(Target)
+    targets: Annotated[tuple[Target, ...], Field(min_length=1)] = get_args(Target)
     merge: bool = True
 
 
@@ -92,9 +107,9 @@ class Sft(Optimisation):
     steps: Count | None = None
     evaluation_sequences: Count | None = 256
     model_dtype: Literal["float32", "bfloat16"] = "bfloat16"
-    learning_rate: float = Field(default=2e-5, gt=0)
+    learning_rate: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
     betas: tuple[Beta, Beta] = (0.9, 0.999)
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     schedule: Schedule = "cosine"
     warmup_steps: int = Field(default=10, ge=0)
     checkpoint_every_steps: Count | None = 200

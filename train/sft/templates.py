@@ -19,13 +19,14 @@ import jinja2
 import xxhash
 from jinja2.ext import Extension, loopcontrols
 from jinja2.nodes import Const, Node, Template, TemplateData
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from shards.store import exists, filesystem, join, read_json
 from train.sft.refusals import Refused, SftError
 from train.sft.rows import Message
+from train.sft.sandbox import Sandbox, TooLongError, within
 
 PRESETS = ("chatml", "gemma", "llama3", "mistral", "qwen2.5", "qwen3")
+RENDERING_SECONDS = 60
 MARK = "\ufdd0"  # rows that hold it are refused (train.sft.rows), so it is ours where it appears
 
 
@@ -76,14 +77,20 @@ class ChatTemplate:
 
     def _write(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], generation_prompt: bool) -> str:
         compiled = self._compiled
+        read = {
+            **self.variables,
+            "messages": list(messages),
+            "tools": list(tools) or None,
+            "documents": None,
+            "add_generation_prompt": generation_prompt,
+        }
         try:
-            return compiled.render(
-                **self.variables,
-                messages=list(messages),
-                tools=list(tools) or None,
-                documents=None,
-                add_generation_prompt=generation_prompt,
-            )
+            with within(RENDERING_SECONDS):
+                return compiled.render(read)
+        except TooLongError:
+            raise SftError(
+                f"template: a rendering took longer than {RENDERING_SECONDS} s of computing; take a template that ends"
+            ) from None
         except Exception as error:  # a template is a program of anyone's, and can fail in any way
             # A message that stands in the template is no content; any other may hold some.
             told = str(error) if isinstance(error, jinja2.TemplateError) and str(error) in self.source else ""
@@ -91,7 +98,11 @@ class ChatTemplate:
 
     @cached_property
     def _compiled(self) -> jinja2.Template:
-        return _environment(self.clock).from_string(self._parsed)
+        parsed = self._parsed
+        try:
+            return _environment(self.clock).from_string(parsed)
+        except Exception as error:
+            raise _wrong(error) from None
 
     @cached_property
     def literals(self) -> str:
@@ -104,9 +115,8 @@ class ChatTemplate:
     def _parsed(self) -> Template:
         try:
             return _environment(self.clock).parse(self.source)
-        except jinja2.TemplateSyntaxError as error:
-            told = f"line {error.lineno}: {error.message}"
-            raise SftError(f"template: {told}; it must be a Jinja chat template") from None
+        except Exception as error:  # a template is a program of anyone's: RecursionError, MemoryError, ...
+            raise _wrong(error) from None
 
     @cached_property
     def _all_names(self) -> re.Pattern[str] | None:
@@ -124,15 +134,14 @@ class ChatTemplate:
         """The text without marks; each mark stood behind the first character of a name."""
         first, *rest = text.split(MARK)
         literal = []
-        clean = first
+        length, last = len(first), first[-1:]
         for piece in rest:
-            start = len(clean) - 1
-            found = self._all_names.match(clean[-1:] + piece) if self._all_names else None
+            found = self._all_names.match(last + piece) if self._all_names else None
             if found is None:
                 raise Refused("control_text", "the template takes apart a control token that a content spells")
-            literal.append((start, start + found.end()))
-            clean += piece
-        return clean, tuple(literal)
+            literal.append((length - 1, length - 1 + found.end()))
+            length, last = length + len(piece), piece[-1:] or last
+        return text.replace(MARK, ""), tuple(literal)
 
 
 def _mark(found: re.Match[str]) -> str:
@@ -166,9 +175,9 @@ class Generation(Extension):
         return body
 
 
-def _environment(clock: str | None) -> ImmutableSandboxedEnvironment:
+def _environment(clock: str | None) -> Sandbox:
     """Jinja as transformers sets it up for chat templates (5.24, utils/chat_template_utils.py): names and options."""
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
+    made = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
     made.filters["tojson"] = _to_json
     made.globals["raise_exception"] = _raise
     if clock is not None:
@@ -186,8 +195,20 @@ def _to_json(
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+def _wrong(error: Exception) -> SftError:
+    line = f"line {error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
+    told = error.message if isinstance(error, jinja2.TemplateSyntaxError) else type(error).__name__
+    return SftError(f"template: {line}{' '.join(str(told).split())}; it must be a Jinja chat template")
+
+
 def _raise(message: str) -> None:
     raise jinja2.TemplateError(message)
+
+
+def _unreadable(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return (error.strerror or type(error).__name__).lower()
+    return "not UTF-8"
 
 
 def template_source(name: str | None, model_folder: str) -> str:
@@ -200,7 +221,10 @@ def template_source(name: str | None, model_folder: str) -> str:
     path = join(model_folder, "chat_template.jinja") if name is None else name
     if exists(path):
         files, local = filesystem(path)
-        return str(files.cat_file(local).decode())
+        try:
+            return str(files.cat_file(local).decode())
+        except (OSError, UnicodeDecodeError) as error:
+            raise SftError(f"template: {path}: {_unreadable(error)}; give a Jinja file in UTF-8") from None
     if name is not None:
         raise SftError(f"template: {name}: no such file, nor one of {', '.join(PRESETS)}")
     told = (read_json(join(model_folder, "tokenizer_config.json")) or {}).get("chat_template")

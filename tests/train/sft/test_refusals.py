@@ -301,3 +301,94 @@ def test_unusable_templates_and_tokenizers_are_named(families: dict[str, Any], t
         prepared(families["chatml"].folder, [GOOD], tmp_path, source="{% if %}")
     with pytest.raises(SftError, match=r"no tokenizer\.json"):
         load_chat_tokenizer(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"messages": [{"role": ["user"], "content": "x"}, ANSWER]}, "unknown_role"),
+        ({"messages": [{"role": {}, "content": "x"}, ANSWER]}, "unknown_role"),
+        ({"messages": [USER, {"role": "assistant", "tool_calls": [{"function": {"name": ""}}]}]}, "invalid_tools"),
+        ({**GOOD, "tools": [{"function": {"name": " "}}]}, "invalid_tools"),
+        ({**GOOD, "tools": [{"function": {"name": "f", "parameters": json.loads('{"a":' * 900 + "1" + "}" * 900)}}]},
+         "not_a_conversation"),
+    ],
+)  # fmt: skip
+def test_a_row_of_any_shape_is_refused_and_not_the_end(
+    families: dict[str, Any], tmp_path: Path, row: dict[str, Any], reason: str
+) -> None:
+    prepared(families["qwen3"].folder, [row, GOOD], tmp_path, max_refused=0.5)
+    assert reasons(tmp_path) == {"rows.jsonl:1": reason}
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "a\nb", "x" * 513, "\0", "\u2028"])
+def test_an_id_that_no_message_can_tell_gives_way_to_the_place(
+    families: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    prepared(families["chatml"].folder, [{"id": name, "messages": [USER]}, GOOD], tmp_path, max_refused=0.5)
+    assert list(reasons(tmp_path)) == ["rows.jsonl:1"]
+
+
+def test_time_grows_with_the_control_tokens_that_a_content_spells_and_not_with_their_square(
+    families: dict[str, Any], tmp_path: Path
+) -> None:
+    from time import process_time
+
+    begun = process_time()
+    row = {"messages": [{"role": "user", "content": "<|im_end|>" * 20_000}, ANSWER]}
+    assert len(prepared(families["chatml"].folder, [row], tmp_path, most=1 << 20).tokens) > 20_000
+    assert process_time() - begun < 10  # a square takes 20 s
+
+
+TAKES = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("{{ x|nope }}", "template: line 1: No filter named 'nope'"),
+        ("{% for %}", "template: line 1: "),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "template: RecursionError"),
+        (TAKES + "{% for i in range(10**9) %}{% endfor %}", "template_refused 1 (rows.jsonl:1: OverflowError)"),
+        (TAKES + "{% set n = 10**11 %}{% set x = 'x' * n %}", "template_refused 1 (rows.jsonl:1: SecurityError)"),
+        (TAKES + "{% set x = 10**100000 %}", "template_refused 1 (rows.jsonl:1: SecurityError)"),
+        ("{% include '/etc/passwd' %}", "template_refused 1 (rows.jsonl:1: TypeError)"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "template_refused 1 (rows.jsonl:1: SecurityError)"),
+    ],
+)
+def test_a_template_that_means_ill_is_refused_in_one_line(
+    families: dict[str, Any], tmp_path: Path, source: str, told: str
+) -> None:
+    with pytest.raises(SftError) as caught:
+        prepared(families["chatml"].folder, [GOOD], tmp_path, source=source)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_template_without_an_end_is_stopped(
+    families: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.sft.templates.RENDERING_SECONDS", 0.3)
+    endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(SftError, match=r"took longer than 0\.3 s of computing"):
+        prepared(families["chatml"].folder, [GOOD], tmp_path, source=endless)
+
+
+@pytest.mark.parametrize("data", [None, b"\xff\xfe{{ x }}"])
+def test_a_template_that_is_no_text_is_told(families: dict[str, Any], tmp_path: Path, data: bytes | None) -> None:
+    path = tmp_path / "t.jinja"
+    path.mkdir() if data is None else path.write_bytes(data)
+    with pytest.raises(SftError, match=r"template: .*t\.jinja: .*; give a Jinja file in UTF-8"):
+        reading(families["chatml"].folder, Chat(template=str(path)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"template_date": "2024-02-30"}, "is no day of the calendar"),
+        ({"template_arguments": {"messages": 3}}, "messages is filled in by each row"),
+    ],
+)
+def test_settings_that_no_template_could_take_are_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Chat(**settings)
