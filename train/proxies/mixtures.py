@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
-import pyarrow as pa
 import xxhash
 
-from shards.store import exists, filesystem
+from train.proxies.mixture_files import listed, read
 from train.proxies.settings import Proxies, ProxyError
 
 SUM_TOLERANCE: Final = 1e-3
-NAMES: Final = "mixture"  # the column of names
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
 
@@ -33,9 +31,9 @@ def mixtures_of(settings: Proxies, domains: Sequence[str]) -> tuple[Mixture, ...
 
     Raises ProxyError for what names an unknown domain, does not sum to 1, or gives one name to two mixtures.
     """
-    asked: list[tuple[str, str | None, Mapping[str, Any]]] = list(_listed("mixtures", settings.mixtures))
+    asked: list[tuple[str, str | None, Mapping[str, Any]]] = list(listed("mixtures", settings.mixtures))
     if settings.mixtures_file is not None:
-        asked.extend(_read(settings.mixtures_file))
+        asked.extend(read(settings.mixtures_file))
     found: dict[str, Mixture] = {}
     for where, name, weights in asked:
         whole = _whole(where, weights, domains)
@@ -71,55 +69,3 @@ def _whole(where: str, weights: Mapping[str, Any], domains: Sequence[str]) -> di
     if abs(total - 1) > SUM_TOLERANCE:
         raise ProxyError(f"{where}: weights sum to {total:.6g}; they must sum to 1 (within {SUM_TOLERANCE:g})")
     return {domain: float(weights.get(domain, 0.0)) / total for domain in domains}
-
-
-def _listed(where: str, given: Any) -> Iterable[tuple[str, str | None, Mapping[str, Any]]]:
-    """(where, name, weights) of a list of maps or a map of maps."""
-    pairs = (
-        given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list | tuple) else None
-    )
-    if pairs is None:
-        raise ProxyError(f"{where}: is neither a list of {{domain: weight}} nor a map of them by name")
-    for key, weights in pairs:
-        place = f"{where}.{key}" if isinstance(given, Mapping) else f"{where}[{key}]"
-        if not isinstance(weights, Mapping):
-            raise ProxyError(f"{place}: is not a map {{domain: weight}}")
-        yield place, str(key) if isinstance(given, Mapping) else None, weights
-
-
-def _read(url: str) -> Iterable[tuple[str, str | None, Mapping[str, Any]]]:
-    """The mixtures of a file, by the end of its name."""
-    if not exists(url):
-        raise ProxyError(f"mixtures_file: {url} does not exist")
-    files, path = filesystem(url)
-    kind = url.rsplit(".", 1)[-1].lower()
-    with files.open(path, "rb") as file:
-        data: bytes = file.read()
-    try:
-        if kind in ("yaml", "yml", "json"):
-            import yaml
-
-            return list(_listed(url, yaml.safe_load(data)))
-        if kind == "csv":
-            from pyarrow import csv
-
-            return list(_rows(url, csv.read_csv(pa.BufferReader(data))))
-        if kind == "parquet":
-            from pyarrow import parquet
-
-            return list(_rows(url, parquet.read_table(pa.BufferReader(data))))
-    except (pa.ArrowException, ValueError) as error:
-        if isinstance(error, ProxyError):
-            raise
-        raise ProxyError(f"{url}: cannot be read as {kind}: {str(error).splitlines()[0]}") from None
-    except Exception as error:
-        if type(error).__module__.startswith("yaml"):
-            raise ProxyError(f"{url}: cannot be read as {kind}: {str(error).splitlines()[0]}") from None
-        raise
-    raise ProxyError(f"mixtures_file: {url} ends in none of .csv, .parquet, .yaml, .json")
-
-
-def _rows(url: str, table: pa.Table) -> Iterable[tuple[str, str | None, Mapping[str, Any]]]:
-    for number, row in enumerate(table.to_pylist()):
-        name = row.pop(NAMES, None)
-        yield f"{url} row {number}", None if name is None else str(name), row

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from train.compute.flops import ModelShape
+from train.compute.numbers import BudgetError
 from train.proxies.mixtures import Mixture
 from train.proxies.settings import Proxies, ProxyError, ProxySize
 
@@ -50,6 +51,7 @@ def runs_of(
         steps = max(1, -(-round(asked) // step_tokens))
         for mixture in mixtures:
             unique = unique_tokens(settings, mixture.weights, trainable, steps * step_tokens)
+            _check_parts(name, mixture, unique)
             for seed in settings.seeds:
                 told = ProxyRun(
                     name=f"{name}-{mixture.name}-seed{seed}",
@@ -66,15 +68,18 @@ def runs_of(
 
 
 def shape_of(settings: Proxies, size: ProxySize, vocab_size: int) -> ModelShape:
-    return ModelShape(
-        vocab_size=vocab_size,
-        layers=size.layers,
-        width=size.width,
-        heads=size.heads,
-        key_value_heads=size.key_value_heads,
-        feed_forward_width=size.feed_forward_width,
-        tie_embeddings=settings.tie_embeddings,
-    )
+    try:
+        return ModelShape(
+            vocab_size=vocab_size,
+            layers=size.layers,
+            width=size.width,
+            heads=size.heads,
+            key_value_heads=size.key_value_heads,
+            feed_forward_width=size.feed_forward_width,
+            tie_embeddings=settings.tie_embeddings,
+        )
+    except BudgetError as error:
+        raise ProxyError(f"sizes: {str(error).removeprefix('shape.')}") from None
 
 
 def unique_tokens(
@@ -97,6 +102,16 @@ def unique_tokens(
             wanted = weights[domain] * tokens / asked
         found[domain] = min(have, max(1, round(wanted)))
     return found
+
+
+def _check_parts(size: str, mixture: Mixture, unique: Mapping[str, int]) -> None:
+    """A part of one token has no target: the proxy is so much shorter than its target that nothing is left of it."""
+    for domain, weight in mixture.weights.items():
+        if weight > 0 and unique[domain] < 2:
+            raise ProxyError(
+                f"target_tokens, target_epochs: leave {unique[domain]} token of {domain!r} to size {size} on mixture "
+                f"{mixture.name}; take fewer of them, or train proxies on more tokens"
+            )
 
 
 def _check_domains(settings: Proxies, trainable: Mapping[str, int]) -> None:

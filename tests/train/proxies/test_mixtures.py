@@ -90,6 +90,12 @@ def test_what_is_no_mixture_is_refused(mixtures, told):
         ("m.yaml", "a: [", "m.yaml: cannot be read as yaml"),
         ("m.parquet", "not parquet", "m.parquet: cannot be read as parquet"),
         ("m.xlsx", "", "ends in none of .csv, .parquet, .yaml, .json"),
+        ("m.csv", "web,web\n0.5,0.5\n", "m.csv: a column stands twice"),
+        ("m.csv", "web,code\n1\n", "row 0: 1 values, where the first line names 2 columns"),
+        ("m.yaml", "a: {web: 1}\na: {code: 1}\n", "m.yaml: cannot be read as yaml: 'a' stands twice"),
+        ("m.json", '[{"web": 0.5, "web": 1}]', "m.json: cannot be read as json: 'web' stands twice"),
+        ("m.json", "[" * 100_000, "m.json: cannot be read as json: "),
+        ("m.json", '[{"web": NaN}]', "weight nan of 'web' is not a number from 0 on"),
     ],
 )
 def test_a_file_that_holds_no_mixtures_is_refused(tmp_path, name, text, told):
@@ -103,3 +109,15 @@ def test_a_file_that_holds_no_mixtures_is_refused(tmp_path, name, text, told):
 def test_a_file_that_is_not_there_is_named():
     with pytest.raises(ProxyError, match=r"mixtures_file: /nowhere/m\.csv does not exist"):
         asked(file="/nowhere/m.csv")
+
+
+@pytest.mark.parametrize(("name", "text"), [("m.csv", "mixture,web\nno,1\n"), ("m.yaml", "no: {web: 1}\n")])
+def test_a_name_is_the_text_that_it_is(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert [mixture.name for mixture in asked(file=str(tmp_path / name))] == ["no"]
+
+
+def test_a_folder_is_no_file_of_mixtures(tmp_path):
+    (tmp_path / "m.csv").mkdir()
+    with pytest.raises(ProxyError, match=r"m\.csv: is a directory"):
+        asked(file=str(tmp_path / "m.csv"))
