@@ -27,6 +27,7 @@ def run(
     from dataclasses import asdict
 
     from train.exports import FORMATS, export
+    from train.exports.exporting import settings_of
 
     if to is None:
         print(json_format.dumps(FORMATS, indent=1) if json else "\n".join(f"{n:<12} {t}" for n, t in FORMATS.items()))
@@ -39,18 +40,21 @@ def run(
         destination or join(out, "exports", to),
         domains=list(domains) if domains else None,
         by_domain=not together,
-        **options(sets),
+        **options(sets, to, settings_of(to)),
     )
     if json:
         print(json_format.dumps(asdict(exported), indent=1))
     else:
         held = f"{exported.documents:,} documents" + (f", {exported.tokens:,} tokens" if exported.tokens else "")
         print(f"{exported.destination}: {held} in {len(exported.files)} files", file=sys.stderr)
+        for reason, counts in exported.left_out.items():
+            left = " and ".join(f"{counts[what]:,} {what}" for what in ("documents", "tokens") if counts[what])
+            print(f"left out: {left} ({reason})", file=sys.stderr)
     return 0
 
 
-def options(sets: Sequence[str]) -> dict[str, Any]:
-    """The format's settings from --set KEY=VALUE, read as YAML; raises MistakesError."""
+def options(sets: Sequence[str], to: str, known: Sequence[str]) -> dict[str, Any]:
+    """The format's settings from --set KEY=VALUE, read as YAML; raises MistakesError. known: the settings it has."""
     tree = Tree(label="export")
     found: dict[str, Any] = {}
     for index, text in enumerate(sets):
@@ -60,7 +64,14 @@ def options(sets: Sequence[str]) -> dict[str, Any]:
         if not equals or not key.strip().isidentifier():
             tree.add(here, "is not KEY=VALUE; write for example --set sequence_tokens=2048")
             continue
+        name = key.strip()
+        if name not in known:
+            tree.add(here, f"no setting of {to}; {nearest(name, known, what='its settings')}")
+            continue
         made = parse_value(value, here, tree)
-        found[key.strip()] = parse_size(made) if key.strip().endswith("_bytes") else made
+        try:
+            found[name] = parse_size(made) if name.endswith("_bytes") else made
+        except ValueError as error:
+            tree.add(here, str(error))
     tree.check()
     return found

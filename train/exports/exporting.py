@@ -12,8 +12,10 @@ from pydantic import ValidationError
 from shards.store import filesystem, join
 from train.exports.account import NO_TOKENS, Account
 from train.exports.folder import Exported, ExportError, Folder
-from train.exports.rows import Rows
+from train.exports.rows import Rows, check_domains
 from train.exports.streams import Source
+from train.feed.token_shards import TokenShards
+from train.tokenise.tokenizer import Tokenizer
 from train.tokenise.tokens import TOKENIZER
 
 ACCOUNT_FORMAT = "gristmill-export-1"
@@ -76,12 +78,20 @@ def export(
         return folder.finish(whole, documents=account.documents, tokens=account.tokens)
 
 
-def _settings(to: str, options: dict[str, Any]) -> Any:
+def settings_of(to: str) -> tuple[str, ...]:
+    """The names of a format's own settings. Raises ExportError where there is no such format."""
+    return tuple(_class(to).__dataclass_fields__)
+
+
+def _class(to: str) -> Any:
     if to not in _SETTINGS:
         raise ExportError(f"{to}: not a format; there are {', '.join(FORMATS)}")
     module, name = _SETTINGS[to]
-    settings = getattr(importlib.import_module(f"train.exports.{module}"), name)
-    known = ", ".join(settings.__dataclass_fields__) or "none"
+    return getattr(importlib.import_module(f"train.exports.{module}"), name)
+
+
+def _settings(to: str, options: dict[str, Any]) -> Any:
+    settings, known = _class(to), ", ".join(settings_of(to)) or "none"
     try:
         return settings(**options)
     except ValidationError as error:
@@ -96,10 +106,7 @@ def _export_tokens(settings: Any, source: Source, folder: Folder) -> tuple[Accou
     settings.write(source, folder, account)
     account.leave_out(NO_TOKENS, documents=source.documents_in - sum(s.documents() for s in source.streams))
     shards = source.shards
-    files, path = filesystem(join(shards.folders[0], TOKENIZER))
-    if files.exists(path):
-        with files.open(path, "rb") as tokenizer:
-            folder.write(TOKENIZER, tokenizer.read())
+    folder.write(TOKENIZER, _tokenizer(shards))
     return account, {
         "read": "tokens",
         "read_digest": shards.digest,
@@ -110,10 +117,28 @@ def _export_tokens(settings: Any, source: Source, folder: Folder) -> tuple[Accou
     }
 
 
+def _tokenizer(shards: TokenShards) -> bytes:
+    """The tokenizer.json beside the shards. Raises ExportError where it is missing, or is not what made them."""
+    url = join(shards.folders[0], TOKENIZER)
+    files, path = filesystem(url)
+    try:
+        with files.open(path, "rb") as stored:
+            data: bytes = stored.read()
+        found = Tokenizer(json=data.decode()).digest
+    except FileNotFoundError:
+        raise ExportError(f"{url}: no such file; copy the tokens again, or write them again") from None
+    except ValueError:
+        raise ExportError(f"{url}: no JSON; copy the tokens again, or write them again") from None
+    if found != shards.tokenizer_digest:
+        raise ExportError(f"{url}: not the tokenizer that made these tokens; copy them again, or write them again")
+    return data
+
+
 def _export_rows(settings: Any, rows: Rows, folder: Folder) -> tuple[Account, dict[str, Any]]:
     """Write the rows of a step; the account, and what was read."""
     account = Account(documents_in=rows.rows, tokens_in=0)
     settings.write_rows(rows, folder, account)
+    check_domains(rows)
     return account, {
         "read": "rows",
         "read_digest": rows.digest,

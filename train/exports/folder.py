@@ -15,8 +15,11 @@ import xxhash
 from numpy.typing import NDArray
 
 from shards.store import PARTIAL, atomic, filesystem, is_local, join, remove, write_json
+from train.tokenise.tokens import TOKENIZER
 
 ACCOUNT = "export.json"
+OWN = frozenset({ACCOUNT, TOKENIZER})  # what stands beside the domains' files
+MAX_NAME = 180  # of the 255 bytes of a file's name, the rest for what a format and a writer add
 COPY_BYTES = 8 << 20  # a mapped file is copied in pieces of this size, so that memory does not depend on its size
 
 
@@ -29,7 +32,8 @@ class Exported:
     """What an export wrote.
 
     destination: its folder. files: names below it, sorted, without export.json. documents, tokens: how many the files
-    hold (for rows of a run: rows, and 0 tokens unless they have input_ids). digest: xxh3-128 of the lines
+    hold (for rows of a run: rows, and 0 tokens unless they have input_ids). left_out: documents and tokens that they do
+    not hold, by reason. digest: xxh3-128 of the lines
     `name bytes xxh3-128` of the files in order; equal exports have equal digests.
     """
 
@@ -37,6 +41,7 @@ class Exported:
     files: tuple[str, ...]
     documents: int
     tokens: int
+    left_out: dict[str, dict[str, int]]
     digest: str
 
 
@@ -154,11 +159,17 @@ class Folder:
             files=tuple(name for name, _, _ in told),
             documents=documents,
             tokens=tokens,
+            left_out=account["left_out"],
             digest=digest,
         )
 
 
 def safe_name(name: str) -> str:
-    """A domain's name as a file's: letters, digits, `-_.~` stay, others are %-encoded; never empty or hidden."""
+    """A domain's name as a file's: letters, digits, `-_.~` stay, others are %-encoded; never empty, hidden, the name of
+    a file of ours, or longer than a file system takes: a long one is cut, and its hash tells it from others."""
     quoted = quote(name, safe="")
-    return quoted.replace(".", "%2E", 1) if quoted.startswith(".") else quoted or "%"
+    if quoted.startswith(".") or quoted in OWN:
+        quoted = quoted.replace(".", "%2E", 1)
+    if len(quoted) > MAX_NAME:
+        quoted = f"{quoted[: MAX_NAME - 33]}~{xxhash.xxh3_128_hexdigest(name.encode())}"
+    return quoted or "%"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from shards.store import filesystem, join, read_batches, read_json
 from train.exports.account import Account
 from train.exports.folder import ExportError
 
+NO_DOMAIN = "(none)"
 OTHER_DOMAINS = "rows of other domains"
 
 
@@ -27,6 +28,7 @@ class Rows:
     schema: pa.Schema
     domains: tuple[str, ...] | None
     digest: str | None
+    found: set[str] = field(default_factory=set)  # domains of the rows that were read
 
     @classmethod
     def open(cls, out: str, *, domains: Sequence[str] | None) -> Rows:
@@ -54,6 +56,7 @@ class Rows:
                 rows += batch.num_rows
                 digest += sum(row_hashes(batch))
                 if self.domains is not None:
+                    self.found.update(told or NO_DOMAIN for told in pc.unique(batch.column("domain")).to_pylist())
                     chosen = batch.filter(pc.is_in(batch.column("domain"), pa.array(self.domains, pa.string())))
                     account.leave_out(OTHER_DOMAINS, documents=batch.num_rows - chosen.num_rows)
                     batch = chosen
@@ -62,6 +65,14 @@ class Rows:
             raise ExportError(f"{url}: cannot be read ({type(error).__name__}); run the recipe again") from error
         if (rows, to_hex(digest % MODULUS)) != (part["rows"], part["digest"]):
             raise ExportError(f"{url}: its rows are not those that its manifest tells of; run the recipe again")
+
+
+def check_domains(rows: Rows) -> None:
+    """Raise ExportError where a domain that was asked for has no row; all rows have been read."""
+    unknown = sorted(set(rows.domains or ()) - rows.found)
+    if unknown:
+        told = ", ".join(map(repr, unknown))
+        raise ExportError(f"domains: no domain {told}; there are {', '.join(sorted(rows.found))}")
 
 
 def _schema(url: str) -> pa.Schema:

@@ -160,7 +160,7 @@ class Source:
         chosen = sorted(counted) if domains is None else sorted(set(domains))
         unknown = [name for name in chosen if name not in counted]
         if unknown or not chosen:
-            told = f"no domain {', '.join(unknown)}" if unknown else "no domain is named"
+            told = f"no domain {', '.join(map(repr, unknown))}" if unknown else "no domain is named"
             raise ExportError(f"domains: {told}; there are {', '.join(sorted(counted))}")
         found = [domain for domain in shards.domains if domain.name in set(chosen)]
         streams = [Stream(shards=shards, name=domain.name, numbers=domain.shards) for domain in found]

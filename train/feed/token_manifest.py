@@ -56,10 +56,16 @@ class TokenManifest:
         url, told = _find(folder if "://" in folder else os.path.abspath(folder))
         try:
             return cls._of(url, told)
-        except (KeyError, TypeError, OverflowError) as error:
+        except (KeyError, TypeError, OverflowError, AttributeError) as error:
             raise TokenShardsError(
                 f"{join(url, 'manifest.json')}: not a manifest of token shards ({type(error).__name__} {error}); "
                 "write the tokens again"
+            ) from error
+        except ValueError as error:
+            if isinstance(error, TokenShardsError):
+                raise
+            raise TokenShardsError(
+                f"{join(url, 'manifest.json')}: a value of another kind than a manifest has; write the tokens again"
             ) from error
 
     @classmethod

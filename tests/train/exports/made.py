@@ -72,7 +72,7 @@ def make_tokens(
     manifest = {
         "kind": "tokens",
         "dtype": dtype,
-        "tokenizer": {"name": "tokenizer.json", "digest": "t" * 32, "vocab_size": vocab_size},
+        "tokenizer": {"name": "tokenizer.json", "digest": xxhash.xxh3_128_hexdigest(b"{}"), "vocab_size": vocab_size},
         "policy": {
             "append_eos": append_eos,
             "eos_id": EOS if append_eos else None,

@@ -142,7 +142,7 @@ def test_a_remote_destination_gets_the_account_last_and_is_cleared_after_an_erro
         ),
         ("megatron", {"x": 1}, "megatron: x: Unexpected keyword argument; its settings are: none"),
         ("llmc", {"split": "a/b"}, "llmc: split: String should match pattern"),
-        ("megatron", {"domains": ["a", "c"]}, "domains: no domain c; there are a, b"),
+        ("megatron", {"domains": ["a", "c"]}, "domains: no domain 'c'; there are a, b"),
         ("megatron", {"domains": []}, "domains: no domain is named; there are a, b"),
     ],
 )
@@ -280,3 +280,38 @@ def test_the_front_door_is_light_and_tells_each_format() -> None:
     code = "import sys, train.exports; assert not {'numpy', 'pyarrow', 'pydantic'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert list(FORMATS) == ["megatron", "datatrove", "mds", "litdata", "olmo", "llmc", "huggingface", "trl"]
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "export.json", "x" * 300, "\u00fc" * 300, "..", "a/b", ".hidden"])
+@pytest.mark.parametrize("to", ["megatron", "mds"])
+def test_a_domain_may_have_any_name(to: str, name: str, tmp_path: Path) -> None:
+    make_tokens(tmp_path / "tokens", [(name, [[5, 6]]), (f"{name}y", [[7]])])
+    told = export(str(tmp_path / "tokens"), to, str(tmp_path / "out"))
+    assert (told.documents, told.tokens) == (2, 5)
+    assert all((tmp_path / "out" / file).is_file() for file in told.files)
+
+
+def test_a_tokenizer_that_is_missing_or_another_is_refused(tmp_path: Path) -> None:
+    make_tokens(tmp_path / "tokens", SHARDS)
+    path = tmp_path / "tokens/tokenizer.json"
+    for data, told in (('{"a": 1}', "not the tokenizer that made"), ("{", "no JSON"), (None, "no such file")):
+        path.unlink() if data is None else path.write_text(data)
+        with pytest.raises(ExportError, match=told):
+            export(str(tmp_path / "tokens"), "megatron", str(tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to", ["trl", "huggingface"])
+def test_a_domain_that_no_document_has_is_refused(to: str, tmp_path: Path) -> None:
+    out = make_run(tmp_path / "run", [rows("a", ["one"]), rows("b", ["two"])])
+    with pytest.raises(ExportError, match="domains: no domain 'c'; there are a, b"):
+        export(str(out), to, str(tmp_path / "out"), domains=["a", "c"])
+    assert not (tmp_path / "out").exists()
+    assert export(str(out), to, str(tmp_path / "out"), domains=["b"]).documents == 1
+
+
+def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+    make_tokens(tmp_path / "tokens", SHARDS)
+    told = export(str(tmp_path / "tokens"), "mds", str(tmp_path / "out"), sequence_tokens=1000)
+    assert told.tokens == 0
+    assert sum(counts["tokens"] for counts in told.left_out.values()) == 48
