@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from jobs.errors import UserError
 from jobs.report.database import opened
+from jobs.verbs import plots
 
 AMOUNTS = ("flops", "parameters", "tokens", "loss", "inference_tokens", "bytes_per_token", "mean_square_length")
 
@@ -24,23 +24,24 @@ def run(
 ) -> int:
     """Print the budget. Amounts are text as people write them (1.3B, 5.76e23); `out` gives the tokens that there are
     by domain, their bytes a token and the vocabulary."""
-    from train.compute import budget, parse_number
+    from train.compute import budget
 
+    plots.check(plot)
     told = {name: value for name, value in asked.items() if value is not None}
-    told |= {name: parse_number(told[name]) for name in AMOUNTS if name in told}
+    told |= {name: _number(told[name], f"--{name.replace('_', '-')}") for name in AMOUNTS if name in told}
+    told["accelerator"] = str(told["accelerator"]).lower()
     if out is not None:
         told = {**_available(out, sized="layers" in told), **told}
     if unique:
         told["unique_tokens"] = _unique(unique)
     if weights:
-        told["weights"] = {name: parse_number(value) for name, value in _pairs(weights, "--weight")}
+        told["weights"] = {name: _number(value, "--weight") for name, value in _pairs(weights, "--weight")}
     if tokenizers:
         told["tokenizers"] = dict(_tokenizer(name, value) for name, value in _pairs(tokenizers, "--tokenizer"))
     made = budget(**told)
     print(made.to_json() if json else made.to_table())
     if plot is not None:
-        made.plot(plot)
-        print(f"plot: {plot}", file=sys.stderr)
+        plots.draw(made.plot, plot)
     return 0
 
 
@@ -60,20 +61,27 @@ def _available(out: str, *, sized: bool) -> dict[str, Any]:
 
 def _unique(told: Sequence[str]) -> Any:
     """A number of unique tokens, or one a domain."""
-    from train.compute import parse_number
-
     if len(told) == 1 and "=" not in told[0]:
-        return parse_number(told[0])
-    return {name: parse_number(value) for name, value in _pairs(told, "--unique")}
+        return _number(told[0], "--unique")
+    return {name: _number(value, "--unique") for name, value in _pairs(told, "--unique")}
 
 
 def _tokenizer(name: str, value: str) -> tuple[str, tuple[float, int]]:
-    from train.compute import parse_number
-
     size, comma, entries = value.partition(",")
-    if not comma:
+    count = _number(entries, "--tokenizer") if comma else 0.5
+    if not count.is_integer():
         raise UserError(f"--tokenizer {name}={value}: write NAME=BYTES_A_TOKEN,VOCABULARY, as llama3=4.4,128256")
-    return name, (parse_number(size), int(parse_number(entries)))
+    return name, (_number(size, "--tokenizer"), int(count))
+
+
+def _number(text: str, option: str) -> float:
+    from train.compute import parse_number
+    from train.compute.numbers import BudgetError
+
+    try:
+        return parse_number(text)
+    except BudgetError as error:
+        raise UserError(f"{option} {error}") from None
 
 
 def _pairs(told: Sequence[str], option: str) -> list[tuple[str, str]]:
@@ -81,4 +89,8 @@ def _pairs(told: Sequence[str], option: str) -> list[tuple[str, str]]:
     wrong = [text for text, (name, equals, value) in zip(told, pairs, strict=True) if not (name and equals and value)]
     if wrong:
         raise UserError(f"{option} {wrong[0]}: is not NAME=NUMBER; write for example {option} web=0.7")
+    names = [name for name, _, _ in pairs]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{option} {twice[0]}: stands twice; give it once")
     return [(name, value) for name, _, value in pairs]

@@ -159,6 +159,11 @@ def notes_of(
             notes.append(
                 f"{domain.domain}: {domain.epochs:.1f} epochs; its tokens are worth {domain.value:.0%} of fresh ones"
             )
+    if chosen.flops_ratio is None:
+        notes.append(
+            "its loss is the lowest that these unique tokens allow, so no other plan reaches it: further repeats, or "
+            "parameters, buy nothing"
+        )
     if question.shape is None:
         notes.append("FLOPs are 6 N a token; give layers, width, heads and vocab_size to count attention and the head")
     elif any(not plan.exact for plan in plans):

@@ -47,7 +47,7 @@ class ModelShape:
         if self.feed_forward_matrices not in (2, 3):
             raise BudgetError(f"shape.feed_forward_matrices: {self.feed_forward_matrices} is neither 3 (SwiGLU) nor 2")
         if self.head_width is None and self.width % self.heads:
-            raise BudgetError(f"shape.heads: {self.heads} does not divide width {self.width}; give head_width")
+            raise BudgetError(f"shape.heads: {self.heads} does not divide width {self.width}; take a multiple of it")
         if self.heads % self.groups:
             raise BudgetError(f"shape.key_value_heads: {self.key_value_heads} does not divide heads {self.heads}")
 

@@ -6,7 +6,8 @@ import math
 import re
 
 SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18, "z": 1e21, "y": 1e24}
-_WRITTEN = re.compile(r"(\d[\d_,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*([kmbgtpezy]?)", re.IGNORECASE)
+_DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*)"  # a comma parts thousands and nothing else
+_WRITTEN = re.compile(rf"({_DIGITS}(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*([kmbgtpezy]?)", re.IGNORECASE)
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
@@ -18,7 +19,7 @@ def parse_number(text: str) -> float:
     """'1.3B' -> 1.3e9; suffixes k M B/G T P E Z Y (powers of 1,000), or 5.76e23. Raises BudgetError else."""
     found = _WRITTEN.fullmatch(text.strip())
     if found is None:
-        raise BudgetError(f"{text!r}: is not a number; write it as 1.3B, 15T, 250_000 or 5.76e23")
+        raise BudgetError(f"{text!r}: is not a number from 0 on; write it as 1.3B, 15T, 250_000 or 5.76e23")
     value = float(found[1].replace("_", "").replace(",", "")) * SUFFIXES[found[2].lower()]
     if not math.isfinite(value):
         raise BudgetError(f"{text!r}: is more than a float64 holds (1.8e308)")

@@ -31,7 +31,7 @@ class ComputePlan:
     train_flops: float
     inference_flops: float
     lifetime_flops: float
-    flops_ratio: float
+    flops_ratio: float | None
     hours: float
     epochs: float | None
     effective_tokens: float | None
@@ -45,18 +45,19 @@ class Planner:
         self.question = question
         self.token_flops = token_flops
         self.surface = Surface(LAWS[question.law], question.supply)
-        self.found: dict[float, tuple[float, float]] = {}
+        self.found: dict[float, tuple[float, float] | None] = {}
 
     def plans(self) -> tuple[ComputePlan, ...]:
         """The chosen plan first, then its alternatives at the same loss."""
         parameters, tokens, name = self.target()
         first = self.plan(name, parameters, tokens, exact=self.token_flops is not None)
-        others = []
-        if name != "compute-optimal":
-            others.append(self.plan("compute-optimal", *self.cheapest(first.loss), loss=first.loss))
-        if self.question.inference_tokens:
-            best = self.surface.optimum_of_loss(first.loss, self.question.inference_tokens)
-            others.insert(0, self.plan("inference-aware", *best, loss=first.loss))
+        others: list[ComputePlan] = []
+        best = self.cheapest(first.loss)
+        if name != "compute-optimal" and best is not None:
+            others.append(self.plan("compute-optimal", *best, loss=first.loss))
+        if self.question.inference_tokens and best is not None:
+            served = self.surface.optimum_of_loss(first.loss, self.question.inference_tokens)
+            others.insert(0, self.plan("inference-aware", *served, loss=first.loss))
         if self.surface.supply is not None:
             others.extend(self.unlimited(first))
         others.extend(self.at_equal_loss(first.loss))
@@ -118,18 +119,26 @@ class Planner:
 
     def at_equal_loss(self, loss: float) -> list[ComputePlan]:
         """Smaller models for longer, and a larger one for less: those sizes that reach the loss at all."""
-        size, _ = self.cheapest(loss)
-        made = []
+        best = self.cheapest(loss)
+        if best is None:
+            return []
+        size, made = best[0], []
         for multiple in SIZES_AT_EQUAL_LOSS:
             tokens = float(self.surface.tokens_for(size * multiple, loss))
             if tokens < float("inf"):
                 made.append(self.plan(f"size x {multiple:g}", size * multiple, tokens, loss=loss))
         return made
 
-    def cheapest(self, loss: float) -> tuple[float, float]:
-        """(N, D) of the fewest FLOPs to that loss, found once."""
+    def cheapest(self, loss: float) -> tuple[float, float] | None:
+        """(N, D) of the fewest FLOPs to that loss, found once. None where a run that repeats its tokens without end has
+        a loss that differs from the lowest by less than numbers do: nothing else reaches it."""
         if loss not in self.found:
-            self.found[loss] = self.surface.optimum_of_loss(loss)
+            try:
+                self.found[loss] = self.surface.optimum_of_loss(loss)
+            except BudgetError:
+                if self.question.loss is not None:
+                    raise
+                self.found[loss] = None
         return self.found[loss]
 
     def plan(
@@ -142,7 +151,7 @@ class Planner:
         train = tokens * (known.train if known else TRAIN_FLOPS * parameters)
         inference = asked.inference_tokens * (known.inference if known else INFERENCE_FLOPS * parameters)
         loss = surface.loss(parameters, tokens) if loss is None else loss
-        best_size, best_tokens = self.cheapest(loss)
+        best = self.cheapest(loss)
         supply = surface.supply
         return ComputePlan(
             name=name,
@@ -153,7 +162,7 @@ class Planner:
             train_flops=train,
             inference_flops=inference,
             lifetime_flops=train + inference,
-            flops_ratio=TRAIN_FLOPS * parameters * tokens / (TRAIN_FLOPS * best_size * best_tokens),
+            flops_ratio=None if best is None else parameters * tokens / (best[0] * best[1]),
             hours=hours(train, ACCELERATORS[asked.accelerator], asked.accelerators, asked.mfu),
             epochs=None if supply is None else tokens / supply.total,
             effective_tokens=None if supply is None else float(surface.effective_tokens(tokens)),

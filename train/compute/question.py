@@ -16,11 +16,12 @@ from train.compute.repetition import Supply
 
 Positive = Annotated[float, Field(gt=0, le=1e40, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=1e40, allow_inf_nan=False)]
-Whole = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=1, le=10**12)]
 
+MAX_PARAMETERS: Final = 1e20  # beyond it the law's terms are lost in a float64 beside its irreducible loss
 GIVEN: Final = ("flops", "parameters", "tokens", "loss")
 SHAPE: Final = ("layers", "width", "heads", "vocab_size")
-SHAPE_OPTIONS: Final = ("key_value_heads", "head_width", "feed_forward_width")
+SHAPE_OPTIONS: Final = ("key_value_heads", "head_width", "feed_forward_width", "vocab_size")
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -37,7 +38,7 @@ class Question:
     law: Literal["besiroglu", "hoffmann", "hoffmann_tex", "muennighoff"] = "besiroglu"
     accelerator: str = "h100"
     accelerators: Whole = 8
-    mfu: float = Field(default=0.4, gt=0, le=1)
+    mfu: float = Field(default=0.4, ge=1e-6, le=1)
     layers: Whole | None = None
     width: Whole | None = None
     heads: Whole | None = None
@@ -97,14 +98,18 @@ class Question:
     def _check_shape(self) -> None:
         if not self.sized:
             stray = [name for name in (*SHAPE_OPTIONS, "mean_square_length") if getattr(self, name) is not None]
-            stray += ["contexts"] * bool(self.contexts)
+            stray += ["contexts"] * bool(self.contexts) + ["tie_embeddings"] * (not self.tie_embeddings)
             if stray:
                 raise BudgetError(f"{stray[0]}: needs the shape; give layers, width, heads and vocab_size")
             return
         missing = [name for name in SHAPE if getattr(self, name) is None]
         if missing:
             raise BudgetError(f"{missing[0]}: is missing; a shape is layers, width, heads and vocab_size")
-        _ = self.shape
+        assert self.shape is not None
+        if self.shape.parameters > MAX_PARAMETERS:
+            raise BudgetError(
+                f"layers, width: a shape of {self.shape.parameters:.2e} parameters; at most {MAX_PARAMETERS:g}"
+            )
 
     @property
     def sized(self) -> bool:

@@ -35,7 +35,8 @@ def _plans(made: Budget) -> str:
     rows = []
     for plan in made.plans:
         row = [plan.name, short(plan.parameters), short(plan.tokens), f"{plan.tokens_per_parameter:.3g}"]
-        row += [f"{plan.loss:.4f}", power(plan.train_flops), f"x {plan.flops_ratio:.2f}"]
+        ratio = "-" if plan.flops_ratio is None else f"x {plan.flops_ratio:.2f}"
+        row += [f"{plan.loss:.4f}", power(plan.train_flops), ratio]
         row += [power(plan.lifetime_flops)] * inference
         if repeated:
             row += ["-" if plan.epochs is None else f"{plan.epochs:.3g}", short(plan.effective_tokens)]

@@ -231,8 +231,18 @@ def load_tokenizer(
 
 
 def read_bytes(path: str) -> bytes:
+    """The bytes of a tokenizer's file. Raises TokenizerError where there is none to read."""
     files, name = filesystem(path)
-    data: bytes = files.cat_file(name)
+    try:
+        data: bytes = files.cat_file(name)
+    except IsADirectoryError:
+        raise TokenizerError(
+            f"{path}: is a folder; name the file in it, as {path.rstrip('/')}/tokenizer.json"
+        ) from None
+    except FileNotFoundError:
+        raise TokenizerError(
+            f"{path}: no such file; name a tokenizer.json, a sentencepiece .model or a .tiktoken file"
+        ) from None
     return data
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from collections.abc import Sequence
 from typing import Any
 
+from jobs.errors import UserError
 from jobs.report.database import opened
-from jobs.verbs import paper
+from jobs.verbs import paper, plots
 
 COLUMNS = (
     ("bytes/token", "bytes_per_token"),
@@ -28,13 +28,15 @@ def run(
     from train.tokenise.comparing import as_json, compare, named
     from train.tokenise.drawing import draw_comparison
 
+    plots.check(plot)
     with opened(out):  # says what is wrong with an output that is none
         pass
     table = compare(named(files, out), out, sample_bytes=sample_bytes)
+    if not table.num_rows:
+        raise UserError(f"{out}: keeps no documents to compare on; give a run that kept some (keep: last, or all)")
     print(json_format.dumps(as_json(table), indent=1) if json else "\n".join(lines(table.to_pylist())))
     if plot is not None:
-        draw_comparison(table, plot)
-        print(f"plot: {plot}", file=sys.stderr)
+        plots.draw(lambda path: draw_comparison(table, path), plot)
     return 0
 
 

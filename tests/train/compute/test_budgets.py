@@ -240,7 +240,9 @@ def test_numbers_are_read_as_people_write_them(written, value):
     assert parse_number(written) == pytest.approx(value)
 
 
-@pytest.mark.parametrize("written", ["", "B", "-1", "1.3X", "nan", "inf", "1e999", "1 2"])
+@pytest.mark.parametrize(
+    "written", ["", "B", "-1", "1.3X", "nan", "inf", "1e999", "1 2", "1,3B", "1_", "1,,000", "\uff13"]
+)
 def test_what_is_no_number_is_refused(written):
     with pytest.raises(BudgetError, match=r"is not a number|is more than"):
         parse_number(written)
@@ -262,3 +264,37 @@ def test_the_front_door_imports_nothing_heavy():
     assert (
         subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"parameters": 1e9, "tokens": 2e10},
+        {"flops": 1e25},
+        {"tokens": 2e10, "inference_tokens": 1e9},
+        {"layers": 16, "width": 2048, "heads": 16, "vocab_size": 8192, "tokens": 2e10},
+    ],
+)
+def test_a_run_that_repeats_few_tokens_without_end_is_described_all_the_same(asked, tmp_path):
+    made = budget(**asked, unique_tokens=13.6e6)
+    assert made.chosen.flops_ratio is None
+    assert [plan.name for plan in made.plans[1:]] == ["if all were fresh"]
+    assert any("no other plan reaches it" in note for note in made.notes)
+    made.to_table(), made.to_json(), made.plot(str(tmp_path / "a.svg"))
+    with pytest.raises(BudgetError, match="out of reach"):
+        budget(loss=made.chosen.loss, unique_tokens=13.6e6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"flops": 1e20, "vocab_size": 32000}, "vocab_size: needs the shape"),
+        ({"flops": 1e20, "tie_embeddings": False}, "tie_embeddings: needs the shape"),
+        ({"layers": 10**12, "width": 10**12, "heads": 1, "vocab_size": 2}, "at most 1e+20"),
+        ({"flops": 1e20, "mfu": 1e-320}, "mfu: "),
+    ],
+)
+def test_what_has_no_effect_or_no_meaning_is_refused(asked, told):
+    with pytest.raises(BudgetError) as caught:
+        budget(**asked)
+    assert told in str(caught.value)
