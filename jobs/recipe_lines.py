@@ -7,6 +7,7 @@ Plain scalars are read as YAML 1.2 does: only `true` and `false` are booleans, s
 from __future__ import annotations
 
 import copy
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -65,8 +66,11 @@ class Tree:
             raise MistakesError([said for _, said in sorted(self.mistakes, key=lambda mistake: mistake[0])])
 
 
-def parse(content: bytes, label: str) -> Tree:
-    """Read a recipe's bytes. Raises MistakesError where nothing can be read; lesser mistakes wait in the tree."""
+def parse(content: bytes, label: str, *, begin: str = "name:, output:, sources: and steps:") -> Tree:
+    """Read the bytes of a recipe or a settings file, which begins with the keys `begin`.
+
+    Raises MistakesError where nothing can be read; lesser mistakes wait in the tree.
+    """
     if len(content) > MAX_BYTES:
         raise MistakesError([f"{label}:1: is {len(content):,} bytes, larger than a recipe can be ({MAX_BYTES:,})"])
     try:
@@ -79,11 +83,9 @@ def parse(content: bytes, label: str) -> Tree:
     tree = Tree(label=label)
     node = _compose(text, label)
     if node is None:
-        raise MistakesError([f"{label}:1: is empty; begin with name:, output:, sources: and steps:"])
+        raise MistakesError([f"{label}:1: is empty; begin with {begin}"])
     if not isinstance(node, yaml.MappingNode):
-        raise MistakesError(
-            [f"{label}:{node.start_mark.line + 1}: a recipe is a mapping of keys; begin with name: ..."]
-        )
+        raise MistakesError([f"{label}:{node.start_mark.line + 1}: expected a mapping of keys; begin with {begin}"])
     tree.value = _plain(node, (), tree)
     return tree
 
@@ -194,7 +196,7 @@ def resolve(text: str) -> Any:
         return int(text)
     if len(text) < 20 and _HEX.fullmatch(text):
         return int(text, 16)
-    if len(text) < 64 and _FLOAT.fullmatch(text):
+    if len(text) < 64 and _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     return text
 

@@ -21,7 +21,7 @@ def load(
 
     Raises MistakesError with a line for each mistake, UserError when the file cannot be read.
     """
-    tree = recipe_lines.parse(read(path), path)
+    tree = recipe_lines.parse(read(path), path, begin=", ".join(f"{key}:" for key in places))
     fields = tuple(getattr(settings_class, "__dataclass_fields__", {}))
     recipe_sets.apply(tree, sets, (*places, *fields))
     found: dict[str, Any] = {}
@@ -30,11 +30,7 @@ def load(
         right = isinstance(value, str) and value if kind == "path" else _are_paths(value)
         if not right:
             wanted = f"{key}: folder/name" if kind == "path" else f"{key}: [folder/name]"
-            said = (
-                "is missing"
-                if value is None
-                else f"expected {'text' if kind == 'path' else 'a list'}, got {shown(value)}"
-            )
+            said = "is missing" if value is None else f"expected {_expected(kind, value)}"
             tree.add((key,), f"{said}; write {wanted}", where=key)
             continue
         found[key] = recipe_paths.expanded(tree, (key,), value)
@@ -42,6 +38,15 @@ def load(
     tree.check()
     assert settings is not None
     return settings, found
+
+
+def _expected(kind: str, value: Any) -> str:
+    if kind == "path":
+        return f"text, got {shown(value)}"
+    if not isinstance(value, list):
+        return f"a list, got {shown(value)}"
+    wrong = next((item for item in value if not (isinstance(item, str) and item)), None)
+    return "a path at least, got an empty list" if not value else f"paths in the list, got {shown(wrong)}"
 
 
 def _are_paths(value: Any) -> bool:

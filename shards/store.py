@@ -26,6 +26,10 @@ ROW_GROUP_BYTES = 64 << 20
 PARTIAL = ".partial"
 
 
+class StoreError(ValueError):
+    """An address that names no storage that is there: one line."""
+
+
 def join(*parts: str) -> str:
     """Path parts with one slash between; works for URLs as for paths."""
     head, *tail = [part for part in parts if part]
@@ -36,7 +40,16 @@ def filesystem(url: str) -> tuple[Any, str]:
     """The fsspec filesystem of a URL or path, and the path on it. A path without protocol is taken as it is written."""
     if "://" not in url:
         return fsspec.filesystem("file"), os.path.abspath(url)
-    found, path = fsspec.core.url_to_fs(url)
+    try:
+        found, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise StoreError(
+            f"{url}: {str(error).splitlines()[0] or 'a package is missing'}; see: gristmill doctor"
+        ) from None
+    except ValueError as error:
+        known = url.partition("://")[0] in fsspec.available_protocols()
+        told = str(error).splitlines()[0] if known else "no such kind of storage; as s3://, gs://, or a local folder"
+        raise StoreError(f"{url}: {told}") from None
     return found, path
 
 
