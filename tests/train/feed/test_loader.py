@@ -196,9 +196,13 @@ def test_an_interrupt_ends_all_processes(shards: TokenShards) -> None:
     told = INTERRUPTED.format(path=sys.path, folder=shards.folders[0])
     process = subprocess.Popen([sys.executable, "-c", told], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "going\n"
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=30)[0] == "interrupted\n"
+    try:
+        assert process.stdout.readline() == "going\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "interrupted\n"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
