@@ -73,8 +73,8 @@ class GroupRun:
     def _prepare(self) -> None:
         """Clear what other settings left; keep what an interrupted run of these settings finished."""
         if self.group.scope == "train":
+            # The manifest of what was trained stays: settings that cannot go on are refused only by the training.
             training.prepare(self.out, self.group.folder, join(self.out, self._tokens_folder()))
-            remove(join(self.out, self.group.folder, "manifest.json"))
             return
         mark = {"fingerprint": self.group.fingerprint}
         marks = [join(self.out, step.folder, UNITS, "group.json") for step in self.group.steps]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from jobs import training
 from jobs.fingerprint import fingerprint, flatten, plain, source_settings, step_code, step_settings, versions
 from jobs.recipe import Recipe, StepEntry
 from jobs.steps import STEPS
@@ -205,6 +206,8 @@ def _reason(output: str, group: GroupPlan) -> str:
             return difference(found, step)
         if not _files_are_there(join(output, step.folder), found):
             return "its files are not those that were written"
+        if step.kind == "train" and not training.is_result(join(output, step.folder), found):
+            return "its training went on since, and did not end"
     return ""
 
 

@@ -63,15 +63,18 @@ def proxies(
 
 
 @train.command("audit")
-def audit(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a training run.")],
+def audit(  # noqa: PLR0917 - typer reads options from parameters
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a training run, or of the run it is of.")],
+    shards: Annotated[
+        list[str] | None, typer.Option("--shards", metavar="DIR", help="Where its tokens are now; may be repeated.")
+    ] = None,
     steps: Annotated[str | None, typer.Option("--steps", metavar="A:B", help="Steps A to B-1; default: all.")] = None,
     document: Annotated[str | None, typer.Option("--document", metavar="ID", help="When it was trained on.")] = None,
     verify: Annotated[Verify, typer.Option("--verify", help="Which steps to make again and compare.")] = Verify.all,
     json: Json = False,
 ) -> int:
     """Prove what a training run saw: nothing lost, nothing repeated."""
-    return call("train.audit", run, steps=steps, document=document, verify=verify.value, json=json)
+    return call("train.audit", run, shards=shards, steps=steps, document=document, verify=verify.value, json=json)
 
 
 def export(  # noqa: PLR0917 - typer reads options from parameters

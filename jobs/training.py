@@ -36,6 +36,11 @@ def is_trained(out: str, name: str) -> bool:
     return read_json(join(out, name, MARK)) is not None
 
 
+def is_result(folder: str, account: Mapping[str, Any]) -> bool:
+    """Whether a step's manifest tells of what its folder holds: training may have gone on since."""
+    return bool(read_json(join(folder, RESULT)) == account.get("trained"))
+
+
 def put_aside(out: str, name: str) -> str:
     """Move OUT/name to OUT/replaced/name-N, N counted up; return where it lies now."""
     number = 1

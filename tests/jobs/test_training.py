@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def test_other_settings_on_the_same_tokens_are_refused_and_nothing_is_lost(
     with pytest.raises(UserError, match="learning_rate"):
         trained(made.parent / "data", made, learning_rate=0.5)
     assert (made / "04-train" / "model" / "model.safetensors").is_file()
+    assert invoke(["report", str(made)]) == 0  # what was trained before is still told
     assert trained(made.parent / "data", made).exit_code == 0
     assert account(made)["trained"]["steps"] == TINY["steps"]
 
@@ -91,6 +93,42 @@ def test_other_tokens_put_aside_what_was_trained_on_the_old_ones(tmp_path: Path)
     assert (tmp_path / "out/04-train/model/model.safetensors").read_bytes() != first
 
 
+def test_training_that_went_on_and_did_not_end_is_to_do(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "out")
+    result = tmp_path / "out" / "04-train" / "trained.json"
+    before = result.read_bytes()
+    for now in (None, before.replace(b'"steps": 4', b'"steps": 5')):  # as begun anew, and as ended by another recipe
+        result.unlink()
+        if now is not None:
+            result.write_bytes(now)
+        assert trained(made.parent / "data", tmp_path / "out").exit_code == 0
+        assert result.read_bytes() == before
+
+
+def test_a_run_that_was_moved_is_audited_where_it_is_and_tokens_that_alone_were_moved_are_named(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "elsewhere" / "out"
+    shutil.copytree(made, other)
+    record = other / "04-train" / "plan.json"
+    record.write_text(record.read_text().replace(str(made), str(tmp_path / "gone")))
+    assert invoke(["train", "audit", str(other)]) == 0  # the run's own folder names its training, too
+    (other / "03-tokens").rename(tmp_path / "tokens")
+    assert invoke(["train", "audit", str(other / "04-train")]) == 2
+    assert "any more; name where they are now (--shards DIR)" in capsys.readouterr().err
+    assert invoke(["train", "audit", str(other / "04-train"), "--shards", str(tmp_path / "tokens")]) == 0
+
+
+@pytest.mark.parametrize("record", [None, "{}", "3", '{"plan": [], "tokens": ["x"]}', '{"plan": {}, "tokens": "x"}'])
+def test_the_audit_of_a_folder_that_is_no_training_tells_so(
+    record: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if record is not None:
+        (tmp_path / "plan.json").write_text(record)
+    assert invoke(["train", "audit", str(tmp_path)]) == 2
+    assert "no plan.json of a run; name the folder that training wrote to" in capsys.readouterr().err
+
+
 def test_the_audit_of_a_run_finds_nothing_wrong(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["train", "audit", str(made / "04-train")]) == 0
     assert "nothing is lost, nothing is repeated" in capsys.readouterr().out
@@ -99,8 +137,6 @@ def test_the_audit_of_a_run_finds_nothing_wrong(made: Path, capsys: pytest.Captu
 
 
 def test_the_audit_finds_a_step_that_is_missing(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import shutil
-
     shutil.copytree(made / "04-train", tmp_path / "run")
     file = next((tmp_path / "run" / "ledger").glob("*.jsonl"))
     lines = [line for line in file.read_text().splitlines(keepends=True) if json.loads(line).get("step") != 1]

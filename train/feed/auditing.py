@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shards.store import join, read_json
+from shards.store import join
 from train.feed.batch import Batch, fill
 from train.feed.findings import Audit, Problem
 from train.feed.history import History, Recorded, read_history
-from train.feed.ledger import LedgerError, plan_digest
+from train.feed.ledger import plan_digest
 from train.feed.plan import Plan
+from train.feed.run_record import read_run_record
 from train.feed.seen import Seen, find_document
 from train.feed.spans import Spans
 from train.feed.token_shards import TokenShards, TokenShardsError
@@ -80,13 +81,12 @@ def audit_run(
 ) -> Audit:
     """Audit a run's folder, which holds ledger/ and plan.json: the plan's state, and the folders of its tokens.
 
-    tokens: folders where the tokens lie now, if they were moved. Raises LedgerError, TokenShardsError, PlanError.
+    tokens: folders where the tokens lie now, if they were moved and the run was not. Raises LedgerError,
+    TokenShardsError, PlanError.
     """
-    told = read_json(join(run, "plan.json"))
-    if told is None or "plan" not in told or "tokens" not in told:
-        raise LedgerError(f"{run}: no plan.json of a run; name the folder that training wrote to")
-    shards = TokenShards.open(told["tokens"] if tokens is None else tokens, cache=cache)
-    plan = Plan.of(shards, told["plan"])
+    record = read_run_record(run)
+    shards = TokenShards.open(record.folders(run) if tokens is None else tokens, cache=cache)
+    plan = Plan.of(shards, record.plan)
     return audit(join(run, "ledger"), plan, shards, steps=steps, document=document, verify=verify)
 
 

@@ -21,6 +21,7 @@ from train.feed.batch import Batch
 from train.feed.ledger import Ledger
 from train.feed.loader import Loader
 from train.feed.plan import Plan
+from train.feed.run_record import write_run_record
 from train.feed.token_shards import TokenShards
 from train.model.checkpoint import save_hugging_face
 from train.model.transformer import Transformer
@@ -212,8 +213,8 @@ class _Pretraining:
         """Begin an attempt: from here on OUT holds no finished run."""
         if self.world.rank == 0:
             remove(join(self.out, RESULT))
-            told = {"plan": dict(self.plan.state()), "tokens": list(self.shards.folders)}
-            write_json(join(self.out, "plan.json"), {**told, "settings": self.settings.plain()})
+            plan, settings = self.plan.state(), self.settings.plain()
+            write_run_record(self.out, plan=plan, tokens=self.shards.folders, settings=settings)
         return Ledger.open(
             join(self.out, "ledger"),
             rank=self.world.rank,

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import json as json_format
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from jobs.errors import UserError
+from shards.store import exists, join, read_json
 
 
 def run(
     run: str,
     *,
+    shards: Sequence[str] | None = None,
     steps: str | None = None,
     document: str | None = None,
     verify: Literal["all", "sample", "none"] = "all",
     json: bool = False,
 ) -> int:
-    """Print the audit of a folder that pretraining wrote to; exit code 1 where something is lost, repeated or other
-    than planned."""
+    """Print the audit of a folder that pretraining wrote to, or of the output of a recipe that trains; exit code 1
+    where something is lost, repeated or other than planned. shards: the folders of its tokens, if they moved."""
     from train.feed.auditing import audit_run
 
-    found = audit_run(run, steps=_range(steps), document=document, verify=verify)
+    found = audit_run(_folder(run), tokens=shards or None, steps=_range(steps), document=document, verify=verify)
     print(json_format.dumps(found.to_json(), indent=1) if json else "\n".join(found.lines()))
     return 0 if found.ok else 1
+
+
+def _folder(run: str) -> str:
+    """Where the training is: in the folder itself, or in the train step of a run."""
+    told = None if exists(join(run, "plan.json")) else read_json(join(run, "run.json"))
+    steps = (told or {}).get("steps", ())
+    return next((join(run, step["folder"]) for step in steps if step.get("kind") == "train"), run)
 
 
 def _range(steps: str | None) -> range | None:
