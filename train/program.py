@@ -14,7 +14,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from train.starter import end_with_starter
+
 DEBUG, LAST_WORDS = "GRISTMILL_DEBUG", "GRISTMILL_LAST_WORDS"
+BUG = "bug: "
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 ROOMS = frozenset({"shards", "text", "train"})
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def ended(work: Callable[[], object]) -> int:
     """Do the work, and return the exit code; what was raised is told in a line."""
+    end_with_starter()
     try:
         work()
     except KeyboardInterrupt:
@@ -41,6 +45,10 @@ def say(code: int, line: str) -> None:
     if path is None:
         print(line, file=sys.stderr)
         return
+    if line.startswith(BUG) and os.path.exists(
+        path
+    ):  # what another process found is the cause, that its peers are gone is not
+        return
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"code": code, "line": line}, file)
 
@@ -57,7 +65,7 @@ def described(error: Exception) -> tuple[int, str]:
         return FAILED, f"{_place(error)}: not enough memory; lower micro_batch_sequences or sequence_tokens"
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in ROOMS:
         return FAILED, f"the package {error.name} is not installed; see: gristmill doctor"
-    return FAILED, f"bug: {type(error).__name__} at {_place(error)}; the whole story: again with {DEBUG}=1"
+    return FAILED, f"{BUG}{type(error).__name__} at {_place(error)}; the whole story: again with {DEBUG}=1"
 
 
 def _place(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from train.sft.templates import ChatTemplate, template_source
 from train.sft.turns import Example
 from train.tokenise.tokenizer import read_bytes, tokenizers_library
 
+CONFIG = "tokenizer_config.json"
 Ids = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]
 Offsets = npt.NDArray[np.int64]
@@ -249,17 +250,31 @@ def _defused(example: Example) -> str:
 
 
 def load_chat_tokenizer(model_folder: str) -> ChatTokenizer:
-    """The tokenizer of a Hugging Face folder. Raises SftError where it holds none."""
+    """The tokenizer of a Hugging Face folder. Raises SftError where it holds none that can be read."""
     path = join(model_folder, "tokenizer.json")
     if not exists(path):
         raise SftError(
             f"{model_folder}: no tokenizer.json; save the tokenizer there with transformers' save_pretrained"
         )
-    config = read_json(join(model_folder, "tokenizer_config.json")) or {}
-    special = read_json(join(model_folder, "special_tokens_map.json")) or {}
     names = {}
-    for key, value in sorted({**special, **config}.items()):
+    for key, value in sorted(
+        {**_object(model_folder, "special_tokens_map.json"), **_object(model_folder, CONFIG)}.items()
+    ):
         told = value.get("content") if isinstance(value, dict) else value
         if key.endswith("_token") and isinstance(told, str):
             names[key] = told
-    return ChatTokenizer(json=read_bytes(path).decode(), names=names)
+    try:
+        made = ChatTokenizer(json=read_bytes(path).decode(), names=names)
+        _ = made.library
+    except Exception as error:  # the library has no error class of its own
+        raise SftError(f"{path}: is no tokenizer ({type(error).__name__}); fetch or save the model again") from None
+    return made
+
+
+def _object(folder: str, name: str) -> dict[str, Any]:
+    """The object of a JSON file beside the tokenizer, empty where there is none. Raises SftError where it is torn."""
+    url = join(folder, name)
+    found = read_json(url)
+    if found is None and exists(url):
+        raise SftError(f"{url}: is no JSON object; fetch or save the model again")
+    return found or {}

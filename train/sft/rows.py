@@ -61,7 +61,13 @@ class Conversation:
 def read_rows(sources: Sequence[str]) -> Iterator[Raw]:
     """All rows of files, folders of files, and outputs of runs, in order. Raises SftError for what holds none."""
     for path in files_of(sources):
-        yield from _parquet(path) if path.endswith(".parquet") else _lines(path)
+        try:
+            yield from _parquet(path) if path.endswith(".parquet") else _lines(path)
+        except (OSError, pa.ArrowException) as error:
+            raise SftError(
+                f"{path}: cannot be read ({type(error).__name__}): torn, or of another kind than its name says; "
+                "write it again"
+            ) from None
 
 
 def files_of(sources: Sequence[str]) -> list[str]:

@@ -80,10 +80,11 @@ class _FineTuning:
             )
 
     def run(self, data: tuple[str, ...]) -> FineTuned:
+        model = self._loaded()  # first, since a folder that is no model should cost nobody the reading of all rows
         examples = self._prepared(data)
         rows = self._packed(examples, ~examples.held_out)
         deal, steps = self._dealt(rows.count)
-        trainer = Trainer(self._model(examples), self.settings, world=self.world)
+        trainer = Trainer(self._model(model, examples), self.settings, world=self.world)
         held_out = HeldOutRows.of(self._packed(examples, examples.held_out), self.settings.evaluation_sequences)
         identity = identity_of(self.settings, examples.manifest["fingerprint"], self.folder)
         before = self._before(trainer, held_out, identity)
@@ -139,11 +140,15 @@ class _FineTuning:
         deal = Deal(rows=rows, batch_sequences=told.batch_sequences, seed=told.seed, sequences=sequences)
         return deal, told.steps if told.steps is not None else -(-(sequences or 0) // told.batch_sequences)
 
-    def _model(self, examples: Examples) -> Transformer:
+    def _loaded(self) -> Transformer:
         model = load_hugging_face(self.folder)
         asked, has = self.settings.sequence_tokens, model.settings.max_positions
         if asked > has:
             raise SftError(f"sequence_tokens: {asked} are more than the {has} positions of {self.folder}; take fewer")
+        return model
+
+    def _model(self, model: Transformer, examples: Examples) -> Transformer:
+        """The model for these examples' ids, with adapters where they are asked for."""
         largest, has = int(examples.tokens.max(initial=0)), model.settings.vocab_size
         if largest >= has:
             raise SftError(

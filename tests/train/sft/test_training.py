@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -283,3 +285,30 @@ def test_two_processes_train_the_same_as_one(model: str, data: str, tmp_path: Pa
         subprocess.run([sys.executable, *launch, "-m", "train.sft", str(file)], check=True, timeout=250)
         told[processes] = [row["loss"] for row in read_metrics(str(tmp_path / f"out{processes}")) if "loss" in row]
     assert told[2] == pytest.approx(told[1], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("config.json", b"{", "config.json: not there or not JSON"),
+        ("model.safetensors", b"", "model.safetensors: damaged"),
+        ("tokenizer.json", b"{", "tokenizer.json: is no tokenizer"),
+        ("tokenizer.json", b"[]", "tokenizer.json: is no tokenizer"),
+        ("tokenizer.json", b"\xff", "tokenizer.json: is no tokenizer"),
+        ("tokenizer_config.json", b"{", "tokenizer_config.json: is no JSON object"),
+    ],
+)
+def test_a_model_folder_that_is_broken_is_told_before_any_row_is_read(
+    model: str, tmp_path: Path, name: str, data: bytes, told: str
+) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    (tmp_path / "model" / name).write_bytes(data)
+    with pytest.raises(ValueError, match=told):
+        run(SETTINGS, model=str(tmp_path / "model"), data="/nowhere.jsonl", out=str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(("name", "data"), [("a.jsonl.gz", gzip.compress(b"{}\n" * 9000)[:40]), ("a.parquet", b"PAR1")])
+def test_a_file_of_rows_that_is_torn_is_told(model: str, tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(SftError, match=f"{name}: cannot be read"):
+        run(SETTINGS, model=model, data=str(tmp_path / name), out=str(tmp_path / "out"))
