@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,8 @@ from typing import Any
 
 from jobs.errors import UserError
 from shards.store import read_json
-from train.program import DEBUG, LAST_WORDS
+from train.program import DEBUG, INTERRUPTED, LAST_WORDS
+from train.starter import HOLDS_STDIN
 
 PROGRESS = ("train: ", "sft: ", "proxies: ")  # how the programs begin what they say of their progress
 
@@ -31,8 +33,8 @@ def run(
     """Run `python -m module SETTINGS.json`, under torchrun for several processes; its stderr goes line by line to
     `say` (default: our own stderr). torchrun's own lines are left out: they tell what our programs have told.
 
-    Raises ChildFailedError. An interrupt ends the program, too: it gets the same signal from the terminal, and is
-    waited for, so that what it was writing is whole.
+    Raises ChildFailedError. An interrupt ends the program, too, and one of the program alone is one of this process:
+    KeyboardInterrupt. Where this process is killed, the program ends itself (train.starter).
     """
     say = say or (lambda line: print(line, file=sys.stderr, flush=True))
     with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
@@ -43,13 +45,16 @@ def run(
         command = [sys.executable, *(launcher if processes > 1 else ["-m"]), module, path]
         with subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, LAST_WORDS: words},
+            env={**os.environ, LAST_WORDS: words, HOLDS_STDIN: "1"},
         ) as child:
             code = _followed(child, say, only=PROGRESS if processes > 1 and DEBUG not in os.environ else ("",))
+        if code in {INTERRUPTED, -signal.SIGINT}:
+            raise KeyboardInterrupt
         if code != 0:
             raise _failure(module, code, read_json(words))
 
@@ -63,7 +68,7 @@ def _followed(child: subprocess.Popen[str], say: Callable[[str], None], *, only:
         return child.wait()
     except BaseException:
         child.terminate()
-        child.wait()
+        child.communicate()  # reads what it still says: nobody waits for a pipe that is full
         raise
 
 
