@@ -71,7 +71,10 @@ class Tokenizer:
         found = self.library.token_to_id(token)
         if found is None:
             known = ", ".join(sorted(self._special)[:12]) or "none"
-            raise TokenizerError(f"the tokenizer has no token {token!r}; its special tokens: {known}")
+            raise TokenizerError(
+                f"tokens: the tokenizer has no token {token!r}; set eos_token, bos_token to its own (special tokens: "
+                f"{known}), or append_eos, prepend_bos to false"
+            )
         return int(found)
 
     def encode(self, texts: pa.Array | pa.ChunkedArray | Sequence[str]) -> tuple[Ids, Offsets]:

@@ -125,7 +125,8 @@ def test_what_is_no_tokenizer_is_named(content: bytes, tmp_path: Path) -> None:
 
 def test_a_missing_special_token_names_those_there_are(tokenizer: Tokenizer) -> None:
     with pytest.raises(
-        TokenizerError, match=r"^the tokenizer has no token '</s>'; its special tokens: <\|endoftext\|>$"
+        TokenizerError,
+        match=r"^tokens: the tokenizer has no token '</s>'; set .*\(special tokens: <\|endoftext\|>\), or ",
     ):
         tokenizer.id_of("</s>")
 
@@ -236,3 +237,11 @@ def test_shared_texts_are_encoded_as_the_library_does(shared: Path, name: str) -
     wanted, wanted_offsets = made.encode_strings(texts)
     assert np.array_equal(ids, wanted)
     assert np.array_equal(offsets, wanted_offsets)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("", "is a folder; name the file in it"), ("x.json", "no such file; name a ")]
+)
+def test_what_is_no_file_is_told_with_what_would_be_one(tmp_path, name, told):
+    with pytest.raises(TokenizerError, match=told):
+        load_tokenizer(str(tmp_path / name))

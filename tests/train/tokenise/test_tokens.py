@@ -333,7 +333,7 @@ def test_a_tiktoken_file_makes_shards_that_decode_with_the_stored_tokenizer(tmp_
     assert (stored.id_of(END), stored.id_of("<|user|>"), told["policy"]["eos_id"]) == (257, 258, 257)
     found = {row["id"]: stored.decode(row["ids"][:-1]) for row in read(tmp_path, told)}
     assert found == {name: text or "" for name, _, _, text in corpus()}
-    with pytest.raises(TokenizerError, match=r"no token '<\|endoftext\|>'; its special tokens: none"):
+    with pytest.raises(TokenizerError, match=r"no token '<\|endoftext\|>'; .*special tokens: none"):
         run(Tokens(tokenizer=str(path), pattern=r"[\s\S]"), corpus(3), tmp_path / "without")
 
 
@@ -358,7 +358,7 @@ def test_ids_past_16_bits_are_stored_wide_or_refused(tmp_path: Path) -> None:
 def test_a_tokenizer_without_the_eos_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(train_tokenizer([["a b"]], vocab_size=300, special_tokens=("</s>",)).json)
-    with pytest.raises(TokenizerError, match=r"no token '<\|endoftext\|>'; its special tokens: </s>"):
+    with pytest.raises(TokenizerError, match=r"no token '<\|endoftext\|>'; .*special tokens: </s>"):
         run(Tokens(tokenizer=str(path)), corpus(3), tmp_path / "x")
     assert run(Tokens(tokenizer=str(path), eos_token="</s>"), corpus(3), tmp_path / "y")["policy"]["eos_id"] == 0
 
