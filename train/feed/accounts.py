@@ -40,6 +40,15 @@ class Account:
     def record(self) -> dict[str, Any]:
         return asdict(self)
 
+    def told(self) -> str:
+        """The two sums in one line."""
+        share = self.padding / self.slots if self.slots else 0.0
+        return (
+            f"{self.tokens:,} tokens = {self.trained:,} targets + {self.unpredicted:,} with nothing before them + "
+            f"{self.cropped:,} cropped + {self.dropped:,} dropped; {self.slots:,} slots hold them, {self.context:,} as "
+            f"context and {self.padding:,} as padding ({share:.2%})"
+        )
+
 
 def account_of(source: Source, first: int, stop: int) -> Account:
     """The account of a source's sequences first .. stop."""

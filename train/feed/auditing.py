@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shards.store import join
+from train.feed.accounts import Account
 from train.feed.batch import Batch, fill
 from train.feed.findings import Audit, Problem
 from train.feed.history import History, Recorded, read_history
@@ -65,6 +66,7 @@ def audit(
         same_plan=history.attempts[-1].plan_digest == plan_digest(plan.state()),
         attempts=history.attempts,
         domains=seen.domains(plan, steps),
+        accounts=auditor.accounts(),
         document=found,
         problems=(*auditor.problems, *(Problem(kind="plan", told=told) for told in auditor.broken(seen))),
     )
@@ -223,6 +225,11 @@ class _Auditor:
         """What the plan gives otherwise than its streams do; nothing can be said where a step could not be planned."""
         if all(problem.kind != "shard" for problem in self.problems):
             yield from seen.broken(self.plan, self.steps)
+
+    def accounts(self) -> dict[str, Account]:
+        if any(problem.kind == "shard" for problem in self.problems):
+            return {}
+        return self.plan.account(self.steps.start, self.steps.stop)
 
     def shard(self, error: TokenShardsError) -> None:
         if all(problem.told != str(error) for problem in self.problems):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from train.feed.accounts import Account
 from train.feed.history import Attempt
 from train.feed.seen import DocumentSeen, DomainSeen
 
@@ -35,7 +36,8 @@ class Audit:
     applied_steps, skipped_steps: of the range; skipped: {step: reason}. unfinished_step: the last step, if only some
     ranks have recorded it and the attempt has not ended in order. verified_steps: whose rows were made again from plan
     and shards, and compared. same_plan: whether the newest attempt began with this very plan (a plan that was changed
-    for later steps since is another, and the digests tell whether it matters).
+    for later steps since is another, and the digests tell whether it matters). accounts: by domain, what the plan makes
+    of the tokens of the range, whatever was passed over; empty where a shard is missing.
     """
 
     first_step: int
@@ -47,6 +49,7 @@ class Audit:
     same_plan: bool
     attempts: tuple[Attempt, ...]
     domains: tuple[DomainSeen, ...]
+    accounts: dict[str, Account]
     document: DocumentSeen | None
     problems: tuple[Problem, ...]
 
@@ -72,6 +75,8 @@ class Audit:
             yield f"step {self.unfinished_step} is not recorded by all ranks yet: it runs, or was cut off"
         for domain in self.domains:
             yield domain.told()
+            if domain.name in self.accounts:
+                yield f"{domain.name}, as planned: {self.accounts[domain.name].told()}"
         if self.document is not None:
             yield from self.document.told()
         for problem in self.problems:

@@ -93,7 +93,13 @@ def test_a_run_that_was_resumed_on_other_ranks_is_whole(made: Made) -> None:
         assert sum(domain.times.values()) == epoch
         assert domain.epochs == pytest.approx(domain.tokens / epoch)
         assert abs(domain.share - domain.wanted) * sum(one.sequences for one in found.domains) < 2
+        account = found.accounts[domain.name]
+        assert account.tokens == domain.tokens + account.cropped + account.dropped
+        assert account.tokens == account.trained + account.unpredicted + account.cropped + account.dropped
+        assert account.slots == account.trained + account.unpredicted + account.context + account.padding
     told = list(found.lines())
+    account = found.accounts["a"]
+    assert f"a, as planned: {account.tokens:,} tokens = {account.trained:,} targets + " in "\n".join(told)
     assert told[-1] == "nothing is lost, nothing is repeated"
     assert json.loads(json.dumps(found.to_json()))["ok"] is True
 
@@ -195,7 +201,9 @@ def test_a_shard_that_changed_since_is_found(made: Made) -> None:
     assert kinds(found) == ["shard"]
     assert f"{path}: digest" in found.problems[0].told
     path.unlink()
-    assert "no such file" in made.audit().problems[0].told
+    found = made.audit()
+    assert "no such file" in found.problems[0].told
+    assert found.accounts == {}
 
 
 def test_another_plan_is_found(made: Made) -> None:
