@@ -5,6 +5,7 @@ Results go to stdout, words to stderr. Exit 0 done, 1 failed, 2 wrong use, 3 par
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -169,6 +170,9 @@ def invoke(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The entry point of the console script."""
+    # A terminal or pipe that is not UTF-8 shows what it has no letters for as numbers, rather than nothing at all.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(invoke(sys.argv[1:]))
 
 

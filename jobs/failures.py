@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +50,26 @@ def reader_watched() -> Iterator[None]:
 
 
 @contextmanager
+def _programs_tell_all() -> Iterator[None]:
+    """Programs that this one starts tell the whole story, too."""
+    before = os.environ.get(DEBUG)
+    os.environ[DEBUG] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[DEBUG]
+        else:
+            os.environ[DEBUG] = before
+
+
+@contextmanager
 def told(debug: bool) -> Iterator[Outcome]:
     """Turn whatever is raised inside into a line on stderr and the outcome's code."""
     outcome = Outcome()
-    if debug:
-        os.environ[DEBUG] = "1"  # programs that this one starts tell the whole story, too
     try:
-        yield outcome
+        with _programs_tell_all() if debug else nullcontext():
+            yield outcome
     except (BrokenPipeError, ReaderGoneError):
         # The reader has seen enough (`| head`); without this, Python complains once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

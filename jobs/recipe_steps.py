@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Path, Tree
 from jobs.recipe_mistakes import note, shown
+from jobs.recipe_mixture import check_mixture
 from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
 from jobs.sizes import parse_size
@@ -91,6 +92,8 @@ def train(tree: Tree) -> Pretrain | None:
             where="train",
         )
     made: Pretrain | None = _section(tree, "train", TRAIN)
+    if made is not None:
+        check_mixture(tree, _domains(tree))
     return made
 
 

@@ -106,7 +106,7 @@ CALLS = [
         "train.audit",
         ["train", "audit", "run", "--steps", "1:2", "--verify", "none"],
         ("run",),
-        {"steps": "1:2", "document": None, "verify": "none", "json": False},
+        {"shards": None, "steps": "1:2", "document": None, "verify": "none", "json": False},
     ),
     (
         "train.pretrain",

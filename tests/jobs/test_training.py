@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ from jobs.command_line import invoke
 from shards.store import read_json
 from tests.jobs.corpus import corpus, mill
 
+ROOT = Path(__file__).parents[2]
+PRINTS = "from jobs import command_line; command_line.invoke = lambda words: print(chr(0x65E5)); command_line.main()"
 TINY = {
     "layers": 1,
     "width": 32,
@@ -93,6 +98,45 @@ def test_other_tokens_put_aside_what_was_trained_on_the_old_ones(tmp_path: Path)
     assert (tmp_path / "out/04-train/model/model.safetensors").read_bytes() != first
 
 
+@pytest.mark.parametrize(
+    ("train", "tokens", "said"),
+    [
+        ({"weights": {"code": 1, "proes": 2}}, {}, "train.weights: no source has the domain 'proes'; did you mean"),
+        ({"weights": {"code": 1}}, {}, "train.weights: none for prose; give each domain one, 0 to leave it out"),
+        ({"max_epochs": {"web": 2}}, {}, "train.max_epochs: no source has the domain 'web'; domains: code, prose"),
+        (
+            {"changes": [{"at_step": 1, "weights": {"code": 1}}]},
+            {},
+            "train.changes.1.weights: none for prose; give each domain one",
+        ),
+        ({"weights": {"code": 1, "prose": 1}}, {"by_domain": False}, "train.weights: none for all; give each"),
+        ({"weights": {"code": 1, "prose": 0}, "max_epochs": {"code": 2}}, {}, None),
+        ({"weights": {"all": 1}}, {"by_domain": False}, None),
+    ],
+)
+def test_domains_of_a_mixture_are_held_against_the_sources(
+    train: dict[str, Any],
+    tokens: dict[str, Any],
+    said: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recipe = {
+        "name": "t",
+        "output": str(tmp_path / "out"),
+        "sources": [
+            {"name": name, "format": "jsonl", "paths": [str(tmp_path / "x.jsonl")]} for name in ("code", "prose")
+        ],
+        "steps": [{"step": "exact"}],
+        "tokens": tokens,
+        "train": {"steps": 4, **train},
+    }
+    (tmp_path / "x.jsonl").write_text('{"id": "a", "text": "b"}\n')
+    (tmp_path / "recipe.yaml").write_text(json.dumps(recipe))
+    assert invoke(["plan", str(tmp_path / "recipe.yaml")]) == (0 if said is None else 2)
+    assert (said or "") in capsys.readouterr().err
+
+
 def test_training_that_went_on_and_did_not_end_is_to_do(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, tmp_path / "out")
     result = tmp_path / "out" / "04-train" / "trained.json"
@@ -132,6 +176,8 @@ def test_the_audit_of_a_folder_that_is_no_training_tells_so(
 def test_the_audit_of_a_run_finds_nothing_wrong(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["train", "audit", str(made / "04-train")]) == 0
     assert "nothing is lost, nothing is repeated" in capsys.readouterr().out
+    assert invoke(["train", "audit", str(made / "04-train"), "--document", "nobody"]) == 2
+    assert "document: nobody is in none of" in capsys.readouterr().err
     assert invoke(["train", "audit", str(made / "04-train"), "--steps", "0:2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["applied_steps"] == 2
 
@@ -151,6 +197,27 @@ def test_steps_of_an_audit_that_are_no_range_are_told(
 ) -> None:
     assert invoke(["train", "audit", str(made / "04-train"), "--steps", steps]) == 2
     assert "is no range; write A:B" in capsys.readouterr().err
+
+
+def test_the_model_is_written_in_another_type_when_that_is_asked_for(made: Path, tmp_path: Path) -> None:
+    from safetensors import safe_open
+
+    shutil.copytree(made, tmp_path / "out")
+    assert trained(made.parent / "data", tmp_path / "out", model_dtype="bfloat16").exit_code == 0
+    with safe_open(tmp_path / "out/04-train/model/model.safetensors", "pt") as tensors:
+        assert {tensors.get_slice(name).get_dtype() for name in tensors.keys()} == {"BF16"}  # noqa: SIM118
+
+
+def test_an_answer_is_told_on_a_terminal_that_has_not_its_letters(made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "\u65e5\u672c"
+    shutil.copytree(made / "04-train", other)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "jobs.command_line", "train", "audit", str(other), "--document", "\u65e5"]
+    child = subprocess.run(command, env=environment, capture_output=True, cwd=ROOT, check=False)
+    assert (child.returncode, b"\\u65e5 is in none" in child.stderr) == (2, True)
+    command = [sys.executable, "-c", PRINTS, "x"]
+    child = subprocess.run(command, env=environment, capture_output=True, cwd=ROOT, check=False)
+    assert (child.returncode, child.stdout.strip()) == (0, b"\\u65e5")
 
 
 def test_pretraining_alone_reads_the_shards_of_a_run(made: Path, tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ class RunRecord:
             places = [told] if near is None else [told, os.path.normpath(join(filesystem(run)[1], near))]
             there = next((place for place in places if exists(join(place, MANIFEST))), None)
             if there is None:
-                raise LedgerError(f"{run}: its tokens are not in {told} any more; name where they are now (--shards DIR)")
+                where = f"{run}: its tokens are not in {told} any more"
+                raise LedgerError(f"{where}; name where they are now (--shards DIR)")
             found.append(there)
         return found
 

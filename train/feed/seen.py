@@ -16,7 +16,7 @@ from train.feed.history import Checkpoint
 from train.feed.plan import Plan
 from train.feed.spans import Spans
 from train.feed.times import TokenTimes
-from train.feed.token_shards import TokenShards
+from train.feed.token_shards import TokenShards, TokenShardsError
 
 
 class Place(NamedTuple):
@@ -176,7 +176,7 @@ def _total(times: dict[int, int]) -> int:
 def find_document(shards: TokenShards, told: str) -> list[Place]:
     """Where documents with an id lie (several, where one id stands in several folders). Reads the ids of all shards.
 
-    Raises ValueError where there is none.
+    Raises TokenShardsError where there is none.
     """
     found = []
     for shard in range(shards.shards):
@@ -190,5 +190,5 @@ def find_document(shards: TokenShards, told: str) -> list[Place]:
                 found.append(Place(shard, document, int(ends[document - 1]) if document else 0, int(ends[document])))
             row += batch.num_rows
     if not found:
-        raise ValueError(f"document: {told} is in none of {shards.shards} shards; take an id of their documents tables")
+        raise TokenShardsError(f"document: {told} is in none of {shards.shards} shards; take an id of their documents")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 from shards.store import join, write_bytes
@@ -30,7 +31,9 @@ def plot_losses(out: str) -> str:
             axes.grid(alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
         drawn = io.BytesIO()
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # letters that matplotlib's font lacks; a reader's has them
+            figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     url = join(out, NAME)
     write_bytes(url, drawn.getvalue())
     return url
@@ -47,10 +50,13 @@ def _draw_held_out(axes: Any, rows: list[dict[str, Any]]) -> None:
     steps = [row["step"] for row in rows]
     names = sorted({name for row in rows for name in row["by_domain"]})
     for name in names:
-        axes.plot(steps, [_value(row["by_domain"].get(name)) for row in rows], marker=".", linewidth=1.2, label=name)
+        values = [_value(row["by_domain"].get(name)) for row in rows]
+        # matplotlib leaves labels out that begin with an underscore.
+        axes.plot(steps, values, marker=".", linewidth=1.2, label=f" {name}" if name.startswith("_") else name)
     axes.set_title("held-out bits per byte", loc="left")
     if names:
-        axes.legend(frameon=False, fontsize=7, ncols=1 + len(names) // 9)
+        for text in axes.legend(frameon=False, fontsize=7, ncols=1 + len(names) // 9).get_texts():
+            text.set_parse_math(False)  # a name is no formula
 
 
 def _value(score: dict[str, Any] | None) -> float:

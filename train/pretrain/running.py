@@ -238,11 +238,12 @@ class _Pretraining:
             rollbacks=standing.rollbacks,
             model=join(self.out, "model"),
         )
-        if read_json(join(self.out, RESULT)) != _stored(trained):
+        stored = {**asdict(trained), "model": "model", "model_dtype": self.settings.model_dtype}
+        if read_json(join(self.out, RESULT)) != stored:
             state = {name: whole(tensor).cpu() for name, tensor in trainer.model.state_dict().items()}
             if self.world.rank == 0:
                 self._write(trainer, state, tokenizer)
-                write_json(join(self.out, RESULT), _stored(trained))
+                write_json(join(self.out, RESULT), stored)
         self.world.wait()
         return trained
 
@@ -257,7 +258,3 @@ class _Pretraining:
             eos_id=self.shards.eos_id,
         )
         plot_losses(self.out)
-
-
-def _stored(trained: Trained) -> dict[str, Any]:
-    return {**asdict(trained), "model": "model"}

@@ -72,8 +72,8 @@ class Pretrain(Optimisation):
     name: ClassVar[str] = "train"
     version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("torch",)
-    free: ClassVar[frozenset[str]] = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "model_dtype", "peak_flops"}
-    """Settings that may differ between a run and its continuation."""
+    free: ClassVar[frozenset[str]] = FREE_TO_CHANGE | {"evaluation_sequences", "workers", "peak_flops"}
+    """Settings that change nothing of a result."""
 
     layers: Count = 4
     width: Count = 128
@@ -199,4 +199,5 @@ class Pretrain(Optimisation):
         return step + -(-left // self.batch_tokens(step))
 
 
-FREE = Pretrain.free
+FREE = Pretrain.free | {"model_dtype"}
+"""Settings that may differ between a run and its continuation."""

@@ -90,3 +90,13 @@ def test_a_picture_shows_losses_and_domains_and_is_the_same_each_time(tmp_path: 
 def test_a_run_without_any_row_still_has_a_picture(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("")
     ElementTree.fromstring(Path(plot_losses(str(tmp_path))).read_bytes())
+
+
+def test_names_of_domains_are_drawn_as_they_are(tmp_path: Path) -> None:
+    names = ["_hidden", "$\\frac{$", "a_$x^2$", "<script>", "\u65e5\u672c"]
+    rows = Metrics(str(tmp_path))
+    score = {"bits_per_byte": 1.0}
+    rows.write({"kind": "evaluation", "step": 1, "by_domain": dict.fromkeys(names, score)})
+    rows.close()
+    drawn = ElementTree.fromstring(Path(plot_losses(str(tmp_path))).read_bytes())
+    assert set(names) <= {"".join(one.itertext()).strip() for one in drawn.iter("{http://www.w3.org/2000/svg}text")}
