@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Literal
 
-from shards.store import is_local, join, read_json, remove, write_json
+from shards.store import filesystem, is_local, join, read_json, remove, write_json
 from train.compute.flops import ModelShape, TokenFlops
 from train.feed.batch import Batch
 from train.feed.ledger import Ledger
@@ -115,6 +115,9 @@ class _Pretraining:
     ) -> None:
         self.settings, self.out, self.world, self.progress = settings, out, world, progress
         self.shards = TokenShards.open(tokens)
+        taken = [tokens] if isinstance(tokens, str) else list(tokens)
+        if filesystem(out)[1] in {filesystem(folder)[1] for folder in (*taken, *self.shards.folders)}:
+            raise TrainingError(f"out: {out} is where the tokens come from; train into a folder of its own")
         self.plan = plan_of(settings, self.shards)
         self.steps = settings.total_steps
         self._check()

@@ -349,6 +349,13 @@ def test_two_runs_on_one_folder_exclude_each_other(tokens: str, tmp_path: Path) 
             run(SETTINGS, tokens=tokens, out=str(tmp_path))
 
 
+def test_the_folder_of_the_tokens_is_refused(tokens: str) -> None:
+    before = {path.name for path in Path(tokens).iterdir()} | {".training"}
+    with pytest.raises(TrainingError, match="is where the tokens come from; train into a folder of its own"):
+        run(SETTINGS, tokens=tokens, out=f"{tokens}/")
+    assert {path.name for path in Path(tokens).iterdir()} == before
+
+
 def test_a_remote_folder_is_refused(tokens: str) -> None:
     with pytest.raises(TrainingError, match="out: memory://x is no local folder"):
         run(SETTINGS, tokens=tokens, out="memory://x")
