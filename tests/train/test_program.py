@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,10 @@ def test_the_last_words_go_where_they_are_asked_for(
     assert ended(fails) == 2
     assert capfd.readouterr().err == ""
     assert json.loads((tmp_path / "words.json").read_text()) == {"code": 2, "line": "data: none; give some"}
+
+
+@pytest.mark.parametrize("name", ["pretrain", "sft", "proxies"])
+def test_threads_that_wait_fall_asleep_soon(name: str) -> None:
+    told = f"import os, sys, train.{name}.__main__; print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout == "1000 False\n"  # torch reads it when it is loaded

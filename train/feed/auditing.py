@@ -35,10 +35,11 @@ def audit(
 ) -> Audit:
     """Hold a ledger's folder against the plan and the shards that it was trained by.
 
-    steps: None is from 0 to the last step that anything was recorded of. document: an id to look for. verify: make the
-    batches of all steps again and compare their digests with what was fed, of 64 steps spread over the range, or none.
-    shards: opened for this, so that files are verified anew. Coverage of steps and how often each token was seen are
-    exact in any case. Costs a `plan.batch` a step, and a `fill` for what is verified.
+    steps: None is from 0 to the last step that anything was recorded of. document: an id to look for, or how it alone
+    begins. verify: make the batches of all steps again and compare their digests with what was fed, of 64 steps spread
+    over the range, or none. shards: opened for this, so that files are verified anew. Coverage of steps and how often
+    each token was seen are exact in any case. Costs a `plan.batch` a step, another for the accounts, and a `fill` for
+    what is verified.
     Raises LedgerError where there is no ledger.
     """
     history = read_history(ledger, steps=steps)
@@ -48,14 +49,14 @@ def audit(
     elif steps.step != 1 or steps.start < 0:
         raise ValueError(f"steps: {steps}; it would be an unbroken range from 0 or later")
     auditor = _Auditor(history, plan, shards, steps, verify)
-    places = [] if document is None else find_document(shards, document)
+    told, places = ("", []) if document is None else find_document(shards, document)
     seen = Seen(shards, places)
     for step in steps:
         auditor.step(step, seen)
     found = None
     if document is not None:
         again = read_history(ledger, steps=range(0), watch=seen.document_steps)
-        found = seen.document(document, again.checkpoints)
+        found = seen.document(told, again.checkpoints)
     return Audit(
         first_step=steps.start,
         stop_step=steps.stop,

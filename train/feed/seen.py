@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -17,6 +16,8 @@ from train.feed.plan import Plan
 from train.feed.spans import Spans
 from train.feed.times import TokenTimes
 from train.feed.token_shards import TokenShards, TokenShardsError
+
+LEAST_LETTERS = 4  # of an id's beginning
 
 
 class Place(NamedTuple):
@@ -173,22 +174,29 @@ def _total(times: dict[int, int]) -> int:
     return sum(often * count for often, count in times.items())
 
 
-def find_document(shards: TokenShards, told: str) -> list[Place]:
-    """Where documents with an id lie (several, where one id stands in several folders). Reads the ids of all shards.
+def find_document(shards: TokenShards, told: str) -> tuple[str, list[Place]]:
+    """The id of a document and where it lies (several places, where one id stands in several folders).
 
-    Raises TokenShardsError where there is none.
+    told: the id, or four letters and more that it alone begins with. Reads the ids of all shards. Raises
+    TokenShardsError where there is none.
     """
-    found = []
+    matches = pc.equal if len(told) < LEAST_LETTERS else pc.starts_with
+    found: dict[str, list[Place]] = {}
     for shard in range(shards.shards):
         row = 0
         for batch in read_batches(shards.documents_url(shard), ["id"], batch_rows=1 << 16):
             ids = batch.column(0)
-            at = pc.index(ids, pa.scalar(told, ids.type)).as_py()
-            if at >= 0:
+            for at in np.flatnonzero(matches(ids, told).to_numpy(zero_copy_only=False)).tolist():
                 ends = shards.ends(shard)
                 document = row + at
-                found.append(Place(shard, document, int(ends[document - 1]) if document else 0, int(ends[document])))
+                place = Place(shard, document, int(ends[document - 1]) if document else 0, int(ends[document]))
+                found.setdefault(ids[at].as_py(), []).append(place)
             row += batch.num_rows
+    if told in found:
+        return told, found[told]
     if not found:
         raise TokenShardsError(f"document: {told} is in none of {shards.shards} shards; take an id of their documents")
-    return found
+    if len(found) > 1:
+        some = ", ".join(sorted(found)[:3])
+        raise TokenShardsError(f"document: {len(found)} ids begin with {told} ({some}, ...); give more of it")
+    return next(iter(found.items()))

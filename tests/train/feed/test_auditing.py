@@ -17,6 +17,7 @@ from train.feed.findings import Audit
 from train.feed.ledger import Ledger, LedgerError
 from train.feed.loader import Loader
 from train.feed.plan import Plan, PlanError
+from train.feed.seen import find_document
 from train.feed.token_shards import TokenShards
 
 Lines = list[dict[str, Any]]
@@ -272,6 +273,17 @@ def test_a_document_is_followed_to_steps_and_checkpoints(made: Made) -> None:
         assert document.abandoned == ()
     with pytest.raises(ValueError, match="document: none is in none of 6 shards"):
         made.audit(document="none")
+
+
+def test_a_document_is_known_by_the_beginning_that_is_its_own(tmp_path: Path) -> None:
+    shards = TokenShards.open(make_tokens(tmp_path / "t", {"alone": [[5]], "many": [[3] * 12]}))
+    told, places = find_document(shards, "alon")
+    assert (told, [place[:2] for place in places]) == ("alone-0-0", [(0, 0)])
+    assert find_document(shards, "many-1-1")[0] == "many-1-1"  # another one's beginning, too
+    with pytest.raises(ValueError, match=r"12 ids begin with many-1- \(many-1-0, many-1-1, many-1-10, \.\.\.\)"):
+        find_document(shards, "many-1-")
+    with pytest.raises(ValueError, match="document: alo is in none of 2 shards"):
+        find_document(shards, "alo")
 
 
 def test_a_runs_folder_says_where_its_tokens_are(made: Made) -> None:
