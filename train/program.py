@@ -22,9 +22,9 @@ FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 ROOMS = frozenset({"shards", "text", "train"})
 ROOT = Path(__file__).resolve().parents[1]
 
-# Threads of libgomp (torch on a CPU) wait for each other by turning in circles, by default for milliseconds. Beside other
-# busy programs two threads on two cores then trained at a half to a tenth of the speed of one; where the cores are free,
-# falling asleep soon costs nothing. It is read when torch is loaded: programs import this module first.
+# Threads of libgomp (torch on a CPU) wait for each other by turning in circles, by default for milliseconds. Beside
+# other busy programs two threads on two cores then trained at a half to a tenth of the speed of one; where the cores
+# are free, falling asleep soon costs nothing. It is read when torch is loaded: programs import this module first.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
