@@ -139,10 +139,16 @@ class Source:
 
 
 def _together(pieces: Pieces, rest: Pieces | None) -> Pieces:
-    return (
-        pieces
-        if rest is None
-        else joined(Pieces._make(np.concatenate(both) for both in zip(pieces, rest, strict=True)))
+    if rest is None:
+        return pieces
+    return joined(
+        Pieces(
+            shard=np.concatenate((pieces.shard, rest.shard)),
+            document=np.concatenate((pieces.document, rest.document)),
+            start=np.concatenate((pieces.start, rest.start)),
+            tokens=np.concatenate((pieces.tokens, rest.tokens)),
+            continues=np.concatenate((pieces.continues, rest.continues)),
+        )
     )
 
 
