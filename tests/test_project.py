@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from jobs.steps import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shards", "text", "ingest", "filters", "dedup", "train", "jobs")
+ROOMS = ("shards", "text", "ingest", "filters", "dedup", "train", "mixing", "jobs")
 READERS = "tests/train/exports/readers/"
 # The median of five, on a machine that may be busy with the other tests: what is promised is 0.3.
 HELP_S = 0.3
@@ -75,7 +75,7 @@ def test_every_import_is_a_declared_dependency(project: dict[str, Any]) -> None:
     declared = {_distribution(entry) for entry in project["project"]["dependencies"]}
     extras = project["project"]["optional-dependencies"]
     optional = {extra: {_distribution(entry) for entry in entries} for extra, entries in extras.items()}
-    allowed = dict.fromkeys(ROOMS, declared | optional["spark"] | optional["train"]) | {
+    allowed = dict.fromkeys(ROOMS, declared | optional["spark"] | optional["train"] | optional["mix"]) | {
         "demo": declared,
         "tests": declared.union(*optional.values()),
         "bench": declared.union(*optional.values()),

@@ -1,0 +1,1 @@
+"""The fit people use: laws compared by cross-validation, averaged, with intervals that cover."""

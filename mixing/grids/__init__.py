@@ -1,0 +1,1 @@
+"""Domains crossed with quality, copies or phases: quality buckets, rehydration, curricula."""

@@ -1,0 +1,1 @@
+"""Observations of runs: mixtures, scales and measured metrics, from tables and published layouts."""
