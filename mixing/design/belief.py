@@ -19,15 +19,17 @@ class Belief:
     """Of p places: a mixture at a scale each.
 
     mean: [p]; covariance: [p, p] of the true loss. noise: [p], variance of one measurement around it.
-    flops: [p], cost of a measurement. target: bool[p], places at the scale the mixture is wanted for.
-    seen: bool[p], places measured already.
+    cost: [p], of a measurement, in FLOPs or any one unit; inf where none can be made.
+    target: bool[p], places at the scale the mixture is wanted for. even: bool[p], those of them that stand for all that
+        is feasible, and are not crowded around a good mixture. seen: bool[p], whether the mixture was measured.
     """
 
     mean: Floats
     covariance: Floats
     noise: Floats
-    flops: Floats
+    cost: Floats
     target: npt.NDArray[np.bool_]
+    even: npt.NDArray[np.bool_]
     seen: npt.NDArray[np.bool_]
 
     @property

@@ -7,16 +7,12 @@ random ones (mean Spearman .9819 against .9795). The square root makes small sha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from mixing.design.candidates import sampled
 from mixing.observations.points import Floats
-
-if TYPE_CHECKING:
-    from mixing.optimum.polytope import Polytope
+from mixing.optimum.polytope import Polytope
 
 
 def first_runs(polytope: Polytope, natural: Floats, count: int, taken: Floats, seed: int) -> Floats:
@@ -24,8 +20,7 @@ def first_runs(polytope: Polytope, natural: Floats, count: int, taken: Floats, s
 
     natural: [m]. taken: [t, m], runs that are there already.
     """
-    rng = np.random.default_rng(seed)
-    pool = sampled(polytope, natural, max(1000, 20 * count), rng)
+    pool = sampled(polytope, natural, max(1000, 20 * count), seed)
     # The natural mixture comes first in the pool: it is the baseline that everything is compared with.
     start = pool[:1] if not len(taken) else pool[:0]
     seen = np.concatenate([taken, start])

@@ -81,7 +81,9 @@ class World:
         found = []
         for start in draws[np.argsort(self.loss(draws, size))[:starts]]:
             answer = minimize(
-                lambda logits: float(self.loss(_softmax(logits)[None], size)[0]), np.log(start + 1e-6), method="L-BFGS-B"
+                lambda logits: float(self.loss(_softmax(logits)[None], size)[0]),
+                np.log(start + 1e-6),
+                method="L-BFGS-B",
             )
             found.append((float(answer.fun), _softmax(answer.x)))
         value, weights = min(found, key=lambda one: one[0])
