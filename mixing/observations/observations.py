@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mixing.observations.points import Floats, MixingError, Points
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,6 +23,7 @@ class Observations:
         together whenever something is validated.
     seeds: int64[n], -1 where unknown. flops: [n], cost of the run up to here; NaN where unknown.
     values: [n, k], NaN where a metric was not measured.
+    notes: what was left out or mended on the way here, a line each, for whoever reads a report.
     """
 
     runs: tuple[str, ...]
@@ -28,6 +32,7 @@ class Observations:
     flops: Floats
     metrics: tuple[str, ...]
     values: Floats
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -39,8 +44,12 @@ class Observations:
         runs: Sequence[str] | None = None,
         seeds: Any = -1,
         flops: Any = np.nan,
+        notes: Sequence[str] = (),
     ) -> Observations:
-        """Observations of arrays. values: [n, k] (or [n] for one metric). Raises MixingError where shapes differ."""
+        """Observations of arrays. values: [n, k] (or [n] for one metric).
+
+        Raises MixingError where shapes differ, a metric stands twice, or a value is infinite.
+        """
         count = len(points)
         table = np.asarray(values, np.float64)
         table = table[:, None] if table.ndim == 1 else table
@@ -48,6 +57,13 @@ class Observations:
             raise MixingError(
                 f"values: shape {table.shape} for {count} rows and {len(metrics)} metrics; give a row a run"
             )
+        twice = [name for name in metrics if list(metrics).count(name) > 1]
+        if twice:
+            raise MixingError(f"metrics: {twice[0]!r} stands twice; give each metric one column")
+        row, column = (found[:1] for found in np.nonzero(np.isinf(table)))
+        if len(row):
+            told = f"row {row[0] + 1}: {metrics[column[0]]} is infinite"
+            raise MixingError(f"values: {told}; give a number, or NaN where it was not measured")
         names = tuple(f"run-{number:05d}" for number in range(count)) if runs is None else tuple(runs)
         if len(names) != count:
             raise MixingError(f"runs: {len(names)} names for {count} rows; give one a row")
@@ -58,6 +74,7 @@ class Observations:
             flops=np.broadcast_to(np.asarray(flops, np.float64), (count,)),
             metrics=tuple(metrics),
             values=table,
+            notes=tuple(notes),
         )
 
     def __len__(self) -> int:
@@ -73,12 +90,12 @@ class Observations:
 
     def rows(self, chosen: Any) -> Observations:
         """Some of the rows: a mask, indices or a slice."""
-        return Observations(
+        return replace(
+            self,
             runs=tuple(np.asarray(self.runs, object)[chosen]),
             points=self.points.rows(chosen),
             seeds=self.seeds[chosen],
             flops=self.flops[chosen],
-            metrics=self.metrics,
             values=self.values[chosen],
         )
 
@@ -88,11 +105,14 @@ class Observations:
         if unknown:
             raise MixingError(f"metrics: no {unknown[0]!r}; there are {', '.join(self.metrics)}")
         columns = [self.metrics.index(name) for name in metrics]
-        return Observations(
-            runs=self.runs,
-            points=self.points,
-            seeds=self.seeds,
-            flops=self.flops,
-            metrics=tuple(metrics),
-            values=self.values[:, columns],
-        )
+        return replace(self, metrics=tuple(metrics), values=self.values[:, columns])
+
+    def aligned(self, domains: Sequence[str]) -> Observations:
+        """The same rows with the domains in another order. Raises MixingError where the names differ."""
+        return replace(self, points=self.points.aligned(domains))
+
+    def table(self) -> pa.Table:
+        """As one tidy Arrow table, a row a run and metric: see mixing.observations.tidy."""
+        from mixing.observations.tidy import table
+
+        return table(self)

@@ -46,20 +46,20 @@ class Points:
     ) -> Points:
         """Points of rows of weights ([n, m], or one row), all at one scale or each at its own.
 
-        Raises MixingError where a domain stands twice, or a row has a weight below 0, one that is no number, or a sum
-        that misses 1 by more than SUM_TOLERANCE.
+        Raises MixingError where a domain stands twice, a row has a weight below 0, one that is no number, or a sum
+        that misses 1 by more than SUM_TOLERANCE, a scale is 0 or less, or unique tokens name an unknown domain.
         """
         names = tuple(domains)
         rows = simplex_rows(names, np.atleast_2d(np.asarray(weights, np.float64)))
         if isinstance(unique_tokens, Mapping):
-            unique_tokens = np.array([unique_tokens.get(name, np.nan) for name in names], np.float64)
+            unique_tokens = by_name(names, unique_tokens, where="unique_tokens")
         count = len(rows)
         return cls(
             domains=names,
             weights=rows,
-            parameters=np.broadcast_to(np.asarray(parameters, np.float64), (count,)),
-            tokens=np.broadcast_to(np.asarray(tokens, np.float64), (count,)),
-            unique_tokens=np.broadcast_to(np.asarray(unique_tokens, np.float64), rows.shape),
+            parameters=_positive("parameters", parameters, (count,)),
+            tokens=_positive("tokens", tokens, (count,)),
+            unique_tokens=_positive("unique_tokens", unique_tokens, rows.shape, or_zero=True),
         )
 
     def __len__(self) -> int:
@@ -67,9 +67,11 @@ class Points:
 
     @property
     def epochs(self) -> Floats:
-        """[n, m]: how often each domain's tokens are seen; NaN where tokens or unique tokens are unknown."""
+        """[n, m]: how often each domain's tokens are seen; NaN where tokens or unique tokens are unknown, 0 where the
+        weight is 0, inf where a domain with weight has no token."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.weights * self.tokens[:, None] / self.unique_tokens)
+            seen = self.weights * self.tokens[:, None] / self.unique_tokens
+        return np.asarray(np.where(self.weights == 0, 0.0, seen))
 
     def rows(self, chosen: Any) -> Points:
         """Some of them: a mask, indices or a slice."""
@@ -108,8 +110,25 @@ class Points:
         )
 
 
-def simplex_rows(domains: Sequence[str], weights: Floats, where: str = "weights") -> Floats:
-    """Checked rows of weights, each scaled to sum to 1 within rounding. Raises MixingError as Points.of does."""
+def by_name(domains: Sequence[str], values: Mapping[str, float], *, where: str, missing: float = np.nan) -> Floats:
+    """[m] values in the order of domains. Raises MixingError for a name that is no domain."""
+    unknown = sorted(set(values) - set(domains))
+    if unknown:
+        raise MixingError(f"{where}: no domain {unknown[0]!r}; the domains are {', '.join(domains)}")
+    return np.array([values.get(name, missing) for name in domains], np.float64)
+
+
+def simplex_rows(
+    domains: Sequence[str], weights: Floats, where: str = "weights", places: Sequence[str] | None = None
+) -> Floats:
+    """Checked rows of weights, each scaled to sum to 1 within rounding. Raises MixingError as Points.of does.
+
+    where, places: what a message calls the table and each of its rows ("row 1" and so on).
+    """
+
+    def place(row: int) -> str:
+        return f"{where}: {places[row]}" if places is not None else f"{where}: row {row + 1}"
+
     twice = sorted({name for name in domains if list(domains).count(name) > 1})
     if twice:
         raise MixingError(f"{where}: the domain {twice[0]!r} stands twice; give each domain one column")
@@ -122,10 +141,10 @@ def simplex_rows(domains: Sequence[str], weights: Floats, where: str = "weights"
     if len(bad):
         column = int(np.flatnonzero(~(weights[bad[0]] >= 0) | ~np.isfinite(weights[bad[0]]))[0])
         value = weights[bad[0], column]
-        raise MixingError(f"{where}: row {bad[0] + 1}: {domains[column]} is {value}; a weight is a number of 0 or more")
+        raise MixingError(f"{place(bad[0])}: {domains[column]} is {value}; a weight is a number of 0 or more")
     off = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
     if len(off):
-        raise MixingError(f"{where}: row {off[0] + 1}: sums to {sums[off[0]]:.4f}; the weights of a mixture sum to 1")
+        raise MixingError(f"{place(off[0])}: sums to {sums[off[0]]:.4f}; the weights of a mixture sum to 1")
     return np.asarray(weights / sums[:, None])
 
 
@@ -137,3 +156,17 @@ def check_same_names(held: Iterable[str], asked: Iterable[str]) -> None:
         parts = [f"missing {', '.join(missing)}"] if missing else []
         parts += [f"unknown {', '.join(unknown)}"] if unknown else []
         raise MixingError(f"domains: {'; '.join(parts)}; the domains are {', '.join(sorted(have))}")
+
+
+def _positive(what: str, values: Any, shape: tuple[int, ...], *, or_zero: bool = False) -> Floats:
+    """Values in their whole shape. Raises MixingError where one is below 0, or 0 where that means nothing."""
+    told = np.asarray(values, np.float64)
+    try:
+        whole = np.broadcast_to(told, shape)
+    except ValueError:
+        raise MixingError(f"{what}: shape {told.shape}; give one for all, or {' x '.join(map(str, shape))}") from None
+    bad = (whole < 0) if or_zero else (whole <= 0) | np.isposinf(whole)
+    if bad.any():
+        asked = "0 or more" if or_zero else "a number above 0"
+        raise MixingError(f"{what}: {whole[bad][0]:g}; give {asked}, or NaN where it is unknown")
+    return whole

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mixing.observations.points import Floats, MixingError, Points
+from mixing.observations.points import Floats, MixingError, Points, by_name
 
 HALF_LIFE = 15.39
 """R*_D: repeats after which another one is worth 1/e of fresh tokens. arXiv:2305.16264."""
@@ -75,12 +75,10 @@ def half_lives(domains: Sequence[str], asked: float | Mapping[str, float] = HALF
     Raises MixingError for an unknown domain or a value below 0.
     """
     told = asked if isinstance(asked, Mapping) else dict.fromkeys(domains, asked)
-    for name, value in told.items():
-        if name not in domains:
-            raise MixingError(f"half_life: no domain {name!r}; the domains are {', '.join(domains)}")
-        if not value >= 0:
-            raise MixingError(f"half_life: {name} has {value}; give repeats, 0 or more")
-    return np.array([told.get(name, HALF_LIFE) for name in domains], np.float64)
+    found = by_name(domains, told, where="half_life", missing=HALF_LIFE)
+    if not (found >= 0).all():
+        raise MixingError(f"half_life: {found[~(found >= 0)][0]}; give repeats, 0 or more")
+    return found
 
 
 def _parts(
