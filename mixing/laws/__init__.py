@@ -23,6 +23,11 @@ LAWS: dict[str, str] = {
     "exponential_published": "mixing.laws.exponential:ExponentialPublished",
     "additive_power": "mixing.laws.additive_power:AdditivePower",
     "shared_power": "mixing.laws.shared_power:SharedPower",
+    "chinchilla": "mixing.laws.joint_chinchilla:Chinchilla",
+    "joint_additive": "mixing.laws.joint_shukor:JointAdditive",
+    "joint_power": "mixing.laws.joint_shukor:JointPower",
+    "effective_tokens": "mixing.laws.joint_effective_tokens:EffectiveTokens",
+    "joint_shared_power": "mixing.laws.joint_shared_power:JointSharedPower",
 }
 
 

@@ -1,0 +1,232 @@
+"""What joint laws in mixture, parameters and tokens share: a sum of positive terms, fitted in log-loss with priors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mixing.laws.joint_fit import Prior, maximum_a_posteriori
+from mixing.laws.law import Law
+from mixing.observations.observations import Observations
+from mixing.observations.points import Floats, MixingError, Points
+
+FLOOR = 1e-6
+"""A weight's power goes on as a straight line below this, so that slopes stay finite at a weight of 0."""
+
+
+class Constant(NamedTuple):
+    """One number that a law learns: the prior of its inner value, and how that becomes the number told.
+
+    mean, deviation: of the inner value, where losses are counted in units of their median.
+    kind: "exp" (above 0), "unit" (0 to 1, logistic) or "free". spread: how far the starts of a fit differ.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    kind: str = "exp"
+    spread: float = 0.3
+
+
+class Batch:
+    """b parameter vectors at n points: terms are added by their logarithm, derivatives gather.
+
+    weights [n, m], log_parameters and log_tokens [n] (about the law's centre). theta [b, p], laid out as the law's
+    scalars, then a block of m for each of its blocks.
+    """
+
+    def __init__(self, law: type[JointLaw], theta: Floats, inputs: Inputs) -> None:
+        self.inputs, self.theta = inputs, theta
+        self.scalars = {constant.name: place for place, constant in enumerate(law.scalars)}
+        count, domains = len(law.scalars), inputs.weights.shape[1]
+        self.places = {
+            block.name: slice(count + number * domains, count + (number + 1) * domains)
+            for number, block in enumerate(law.blocks)
+        }
+        rows, points = len(theta), len(inputs.weights)
+        self.value = np.zeros((rows, points))
+        self.jacobian = np.zeros((rows, points, theta.shape[1]))
+        self.by_weight = np.zeros((rows, points, domains))
+
+    def scalar(self, name: str) -> Floats:
+        """[b, 1]: the inner value of a scalar."""
+        place = self.scalars[name]
+        return np.asarray(self.theta[:, place : place + 1])
+
+    def block(self, name: str) -> Floats:
+        """[b, 1, m]: the inner values of a block."""
+        return np.asarray(self.theta[:, None, self.places[name]])
+
+    def add(self, logarithm: Floats, by: dict[str, Floats], by_weight: Floats | None = None) -> None:
+        """Add exp(logarithm) ([b, n]); by: its logarithm's derivatives, [b, n] by scalar and [b, n, m] by block."""
+        term = np.exp(logarithm)
+        self.value += term
+        for name, slope in by.items():
+            if name in self.scalars:
+                self.jacobian[..., self.scalars[name]] += term * slope
+            else:
+                self.jacobian[..., self.places[name]] += term[..., None] * slope
+        if by_weight is not None:
+            self.by_weight += term[..., None] * by_weight
+
+    def powers(self, exponent: Floats) -> tuple[Floats, Floats, Floats]:
+        """w^g, its derivative by w over it, by g over it; exponent [b, 1, m or 1] in 0..1. A line below FLOOR."""
+        weights = self.inputs.weights[None]
+        small = weights < FLOOR
+        held = np.maximum(weights, FLOOR)
+        logs = np.log(held)
+        power = np.exp(exponent * logs)
+        by_weight = np.broadcast_to(exponent / held, power.shape)
+        by_exponent = np.broadcast_to(logs, power.shape)
+        if small.any():
+            ratio = weights / FLOOR
+            line = np.where(small, 1 - exponent + exponent * ratio, 1.0)
+            by_weight = by_weight / line
+            by_exponent = np.where(small, logs + (ratio - 1) / line, logs)
+            power = power * line
+        return power, by_weight, by_exponent
+
+
+class Inputs(NamedTuple):
+    weights: Floats
+    log_parameters: Floats
+    log_tokens: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointLaw(Law):
+    """A law in (w, N, D). theta: [k, p] inner values.
+
+    centre: log N and log D, and level: [k] log-loss, of the units that the constants are told in.
+    sigma: [k], robust deviation in log-loss of the rows that were fitted.
+    """
+
+    uses_scale: ClassVar[bool] = True
+    scalars: ClassVar[tuple[Constant, ...]]
+    blocks: ClassVar[tuple[Constant, ...]] = ()
+
+    domains: tuple[str, ...]
+    metrics: tuple[str, ...]
+    theta: Floats
+    centre: tuple[float, float]
+    level: Floats
+    sigma: Floats
+
+    @staticmethod
+    @abstractmethod
+    def terms(batch: Batch) -> None:
+        """Add the law's terms to the batch."""
+
+    @classmethod
+    def fit(cls, observations: Observations, *, seed: int = 0) -> Self:
+        """Fit log-loss of each metric on the rows with N, D and that metric; at least two scales are needed.
+
+        Raises MixingError where rows lack N and D, stand at one scale, or a metric is not above 0.
+        """
+        used = _usable(cls.name, observations)
+        points = used.points
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(used.values.T)
+        centre = (float(np.log(points.parameters).mean()), float(np.log(points.tokens).mean()))
+        inputs = _inputs(points, centre)
+        level = np.nanmedian(logs, axis=1)
+        prior = cls._prior(len(level), len(points.domains))
+
+        def equation(theta: Floats) -> tuple[Floats, Floats]:
+            batch = Batch(cls, theta, inputs)
+            cls.terms(batch)
+            return batch.value, batch.jacobian
+
+        fit = maximum_a_posteriori(equation, logs - level[:, None], prior, seed=seed)
+        return cls(
+            domains=points.domains,
+            metrics=used.metrics,
+            theta=fit.theta,
+            centre=centre,
+            level=level,
+            sigma=fit.sigma,
+        )
+
+    def mean(self, points: Points) -> Floats:
+        return self._batch(points).value.T * np.exp(self.level)
+
+    def gradient(self, points: Points) -> Floats:
+        return self._batch(points).by_weight.transpose(1, 0, 2) * np.exp(self.level)[:, None]
+
+    @property
+    def convex(self) -> npt.NDArray[np.bool_]:
+        return np.ones(len(self.metrics), np.bool_)
+
+    def told(self) -> dict[str, Any]:
+        """Constants by metric, as the equation names them, of N, D and the metric in the units told with them."""
+        constants: dict[str, Any] = {}
+        for row, metric in enumerate(self.metrics):
+            held: dict[str, Any] = {"unit": float(np.exp(self.level[row]))}
+            held |= {
+                constant.name: _outer(constant.kind, self.theta[row, place])
+                for place, constant in enumerate(self.scalars)
+            }
+            for number, block in enumerate(self.blocks):
+                start = len(self.scalars) + number * len(self.domains)
+                inner = self.theta[row, start : start + len(self.domains)]
+                held[block.name] = {
+                    name: _outer(block.kind, value) for name, value in zip(self.domains, inner, strict=True)
+                }
+            constants[metric] = held
+        units = {"parameters": float(np.exp(self.centre[0])), "tokens": float(np.exp(self.centre[1]))}
+        return {"equation": self.equation, "source": self.source, "units": units, "constants": constants}
+
+    def _batch(self, points: Points) -> Batch:
+        known = np.isfinite(points.parameters) & np.isfinite(points.tokens)
+        if not known.all():
+            raise MixingError(
+                f"{self.name}: a point tells no parameters or no tokens; give both, since this law depends on them"
+            )
+        batch = Batch(type(self), self.theta, _inputs(points, self.centre))
+        self.terms(batch)
+        return batch
+
+    @classmethod
+    def _prior(cls, metrics: int, domains: int) -> Prior:
+        each = [*cls.scalars, *(block for block in cls.blocks for _ in range(domains))]
+        mean = np.tile([constant.mean for constant in each], (metrics, 1))
+        # Starts that differ between domains would depend on the order of domains.
+        spread = [constant.spread for constant in cls.scalars] + [0.0] * (len(each) - len(cls.scalars))
+        return Prior(mean=mean, deviation=np.array([constant.deviation for constant in each]), spread=np.array(spread))
+
+
+def _usable(name: str, observations: Observations) -> Observations:
+    """The rows with a scale and something measured, all metrics above 0, at two scales or more."""
+    points = observations.points
+    known = (points.parameters > 0) & (points.tokens > 0) & np.isfinite(points.parameters) & np.isfinite(points.tokens)
+    if not known.any():
+        raise MixingError(f"{name}: no row tells parameters and tokens; give both, or fit a law of one scale")
+    used = observations.rows(known & np.isfinite(observations.values).any(axis=1))
+    for column, metric in enumerate(observations.metrics):
+        values = used.values[:, column]
+        if not np.isfinite(values).any():
+            raise MixingError(f"{name}: {metric} was measured on no row that tells its scale; leave that metric out")
+        if (values <= 0).any():
+            raise MixingError(f"{name}: {metric} has the value {np.nanmin(values):g}; joint laws take losses above 0")
+    scales = np.unique(np.stack([used.points.parameters, used.points.tokens]), axis=1)
+    if scales.shape[1] < 2:
+        raise MixingError(
+            f"{name}: all rows are of one scale ({scales[0, 0]:g} parameters, {scales[1, 0]:g} tokens); "
+            "add runs of another size or length, or fit a law of one scale such as shared_power"
+        )
+    return used
+
+
+def _inputs(points: Points, centre: tuple[float, float]) -> Inputs:
+    return Inputs(points.weights, np.log(points.parameters) - centre[0], np.log(points.tokens) - centre[1])
+
+
+def _outer(kind: str, inner: float) -> float:
+    """The number that an equation names, of its inner value."""
+    if kind == "exp":
+        return float(np.exp(inner))
+    return float(1 / (1 + np.exp(-inner))) if kind == "unit" else float(inner)
