@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +24,8 @@ def canonical(observations: Observations) -> Observations:
 
     Whatever is fitted to this is the same however rows and domains came.
     """
-    order = _canonical_order(observations)
-    return Observations(
-        runs=tuple(observations.runs[row] for row in order),
-        points=observations.points.aligned(sorted(observations.domains)).rows(order),
-        seeds=observations.seeds[order],
-        flops=observations.flops[order],
-        metrics=observations.metrics,
-        values=observations.values[order],
-    )
+    aligned = replace(observations, points=observations.points.aligned(sorted(observations.domains)))
+    return aligned.rows(_canonical_order(observations))
 
 
 def _canonical_order(observations: Observations) -> npt.NDArray[np.intp]:

@@ -32,6 +32,8 @@ class ErrorModel:
     blend for all metrics: the one under which held-out errors are likeliest (Laplace).
     Quantiles of errors over their scale make the interval (split conformal on cross-validation residuals; Papadopoulos
     2008 for the normalisation), with the finite-sample rank ceil((n + 1) level), and Student's t beyond the last rank.
+    Of few errors a metric has only its own size, the shape is that of all metrics, and what a size is worth that was
+    taken from n errors is Student's t over the normal.
 
     blend: [1 + s]. unit: [s, k]. size: [k], root mean square of |error| / scale. ratios: sorted, by metric or of all.
     """
@@ -67,24 +69,20 @@ class ErrorModel:
         return np.asarray(self.deviation(signals) * quantiles)
 
     def _quantile(self, metric: int, level: float) -> float:
-        own = self.ratios[metric]
+        """Of |error| / deviation: what a new one stays below with probability `level`."""
+        from scipy.stats import norm, t
+
+        own, every = self.ratios[metric], np.concatenate(self.ratios)
         count = len(own)
-        rank = int(np.ceil((count + 1) * level))
-        if rank > count:
-            return _beyond(own, level)
+        if count < 2:
+            return float("inf")
+        tail = (1 + level) / 2
+        student = float(t.ppf(tail, count - 1))
         if count >= POOL_BELOW or len(self.ratios) == 1:
-            return float(own[rank - 1])
-        return float(np.quantile(np.concatenate(self.ratios), min(rank / count, 1.0)))
-
-
-def _beyond(ratios: Floats, level: float) -> float:
-    """A level that the observed ranks do not reach: Student's t, and no less than the greatest ratio."""
-    from scipy.stats import t
-
-    count = len(ratios)
-    if count < 2:
-        return float("inf")
-    return max(float(ratios[-1]), float(t.ppf((1 + level) / 2, count - 1) * np.sqrt(1 + 1 / count)))
+            rank = int(np.ceil((count + 1) * level))
+            return float(own[rank - 1]) if rank <= count else max(float(own[-1]), student * (1 + 1 / count) ** 0.5)
+        found = float(np.quantile(every, level)) * student / float(norm.ppf(tail))
+        return found if level <= len(every) / (len(every) + 1) else max(found, student)
 
 
 def _likeliest(errors: Floats, scaled: Floats) -> Floats:

@@ -16,6 +16,9 @@ CLEARLY_WORSE = 2.0
 """A law whose error is so many times the best law's has no share (root mean square, mean over metrics)."""
 
 LEAST_SHARE = 0.02
+LEAST_RATIO = 1e-12
+"""Of squared errors: a law that errs less than that against another is exact."""
+
 POOLING = (0.0, 1.0, 4.0, np.inf)
 """How many times a metric's own errors the pooled ones weigh in its shares: from 0, by metric, to inf, one share for
 all. Cross-validation over the folds says which."""
@@ -47,8 +50,9 @@ def stack(errors: Floats, folds: npt.NDArray[np.int64], *, poolings: tuple[float
     for pooling in poolings:
         found = np.stack([_shares(total - own, pooling) for own in products])
         left = np.einsum("flk,fklm,fmk->k", found, products, found)
-        floor = np.einsum("kll->kl", total).min(axis=1)
-        score = float(np.mean(left / np.maximum(floor, 1e-300)))
+        floor = np.einsum("kll->kl", total)
+        floor = np.maximum(floor.min(axis=1), LEAST_RATIO * floor.max(axis=1))
+        score = float(np.mean(left / np.where(floor > 0, floor, 1.0)))
         if score < best[0] - 1e-12:
             best, chosen = (score, pooling), found
     return Shares(shares=_shares(total, best[1]), held_out=chosen, pooling=best[1])
@@ -64,7 +68,8 @@ def _products(errors: Floats, folds: npt.NDArray[np.int64]) -> Floats:
 def _shares(products: Floats, pooling: float) -> Floats:
     """[l, k] of products [k, l, l]."""
     own = np.einsum("kll->kl", products)
-    unit = np.maximum(own.min(axis=1), 1e-300)
+    unit = np.maximum(own.min(axis=1), LEAST_RATIO * own.max(axis=1))
+    unit[unit == 0] = 1.0
     scaled = products / unit[:, None, None]
     pooled = scaled.mean(axis=0)
     laws = products.shape[1]
@@ -91,7 +96,7 @@ def _least(matrix: Floats) -> Floats:
 
     if len(matrix) == 1:
         return np.ones(1)
-    regular = matrix + RIDGE * np.eye(len(matrix)) * np.diag(matrix).min()
+    regular = matrix + RIDGE * np.eye(len(matrix)) * max(np.diag(matrix).min(), LEAST_RATIO)
     upper = np.linalg.cholesky(regular).T
     found = nnls(upper, solve_triangular(upper, np.ones(len(matrix)), trans="T"))[0]
     shares = found / found.sum()

@@ -100,15 +100,17 @@ class Support:
             outside = np.flatnonzero(beyond[:, column] > INSIDE)
             if len(outside):
                 worst = points.weights[outside[np.argmax(beyond[outside, column])], column]
-                seen = f"{self.least[column]:.3g} to {self.most[column]:.3g}" if self.most[column] > 0 else "never"
-                told.append(f"{domain}: weight {worst:.3g}, observed {seen} ({_rows(len(outside))}): extrapolated")
+                seen = (
+                    f"{_plain(self.least[column])} to {_plain(self.most[column])}" if self.most[column] > 0 else "never"
+                )
+                told.append(f"{domain}: weight {_plain(worst)}, observed {seen} ({_rows(len(outside))}): extrapolated")
         far = np.flatnonzero((self.distance(points) > INSIDE) & ~(beyond > INSIDE).any(axis=1))
         if len(far):
             worst_row = far[np.argmax(self.distance(points)[far])]
             domain, weight, seen_weight = self._what_differs(points.weights[worst_row])
             told.append(
-                f"{domain}: weight {weight:.3g} in a mixture that nothing observed is near; the nearest has "
-                f"{seen_weight:.3g} ({_rows(len(far))}): extrapolated"
+                f"{domain}: weight {_plain(weight)} in a mixture that nothing observed is near; the nearest has "
+                f"{_plain(seen_weight)} ({_rows(len(far))}): extrapolated"
             )
         scale = self._beyond_scale(points)
         for column, (name, held) in enumerate(zip(("parameters", "tokens"), self.scale, strict=True)):
@@ -133,6 +135,10 @@ def _hellinger(some: Floats, others: Floats) -> Floats:
 def _range(values: Floats) -> tuple[float, float] | None:
     known = values[np.isfinite(values)]
     return (float(np.log(known.min())), float(np.log(known.max()))) if len(known) else None
+
+
+def _plain(weight: float) -> str:
+    return f"{round(weight, 4):g}"
 
 
 def _rows(count: int) -> str:

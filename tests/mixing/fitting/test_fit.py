@@ -106,7 +106,7 @@ def test_fewer_runs_than_domains_give_finite_predictions_and_wide_intervals(worl
 
 def test_one_domain_is_its_mean_and_the_interval_is_of_the_noise():
     random = np.random.default_rng(0)
-    values = 3 + 0.1 * random.standard_normal((400, 12))
+    values = 3 + 0.1 * random.standard_normal((150, 12))
     inside = []
     for row in values:
         runs = Observations.of(Points.of(["only"], np.ones((12, 1))), ["loss"], row)
