@@ -24,7 +24,8 @@ SIGMA = 0.004
 """Deviation of log-loss that a first fit assumes; what is left over then says what it is."""
 
 DELTA_IN_SIGMAS = DELTA / SIGMA
-STARTS, STEPS = 3, 150
+STARTS, SCREENED, STEPS = 6, 40, 200
+"""Starts, steps that each may take before the best is chosen, and steps that the best may take."""
 
 Equation = Callable[[Floats], tuple[Floats, Floats]]
 """theta [b, p] -> values [b, n] above 0, and their derivatives [b, n, p]."""
@@ -58,11 +59,13 @@ def maximum_a_posteriori(equation: Equation, logs: Floats, prior: Prior, *, seed
     noise[0] = 0.0
     first = (prior.mean[:, None, :] + noise).reshape(-1, size)
     wide = Prior(mean=np.repeat(prior.mean, starts, axis=0), deviation=prior.deviation, spread=prior.spread)
-    found, costs = _descend(equation, first, np.repeat(logs, starts, axis=0), wide, np.full(len(first), SIGMA))
+    found, costs = _descend(
+        equation, first, np.repeat(logs, starts, axis=0), wide, np.full(len(first), SIGMA), steps=SCREENED
+    )
     best = np.argmin(costs.reshape(metrics, starts), axis=1)
     theta = found.reshape(metrics, starts, size)[np.arange(metrics), best]
     sigma = _left_over(equation, theta, logs)
-    theta, _ = _descend(equation, theta, logs, prior, sigma)
+    theta, _ = _descend(equation, theta, logs, prior, sigma, steps=STEPS)
     return Fit(theta=theta, sigma=_left_over(equation, theta, logs))
 
 
@@ -72,7 +75,9 @@ def _left_over(equation: Equation, theta: Floats, logs: Floats) -> Floats:
     return np.asarray(np.maximum(1.4826 * np.nanmedian(residuals, axis=1), 0.1 * SIGMA))
 
 
-def _descend(equation: Equation, theta: Floats, logs: Floats, prior: Prior, sigma: Floats) -> tuple[Floats, Floats]:
+def _descend(
+    equation: Equation, theta: Floats, logs: Floats, prior: Prior, sigma: Floats, *, steps: int
+) -> tuple[Floats, Floats]:
     """theta [b, p] at a minimum near where it was, and the cost [b] there. Rows stop on their own."""
     theta, precision = theta.copy(), 1 / prior.deviation**2
     delta = np.maximum(DELTA, DELTA_IN_SIGMAS * sigma)[:, None]
@@ -99,7 +104,7 @@ def _descend(equation: Equation, theta: Floats, logs: Floats, prior: Prior, sigm
     active = np.arange(len(theta))
     cost, pull, bend = state(active, theta)
     damping, calm = np.full(len(theta), 1e-2), np.zeros(len(theta), np.int64)
-    for _ in range(STEPS):
+    for _ in range(steps):
         held = bend[active] * (1 + damping[active, None, None] * np.eye(len(precision)))
         step = np.clip(-np.linalg.solve(held, pull[active][..., None])[..., 0], -2.0, 2.0)
         tried, new_pull, new_bend = state(active, theta[active] + step)

@@ -29,7 +29,7 @@ class Constant(NamedTuple):
     mean: float
     deviation: float
     kind: str = "exp"
-    spread: float = 0.3
+    spread: float = 0.6
 
 
 class Batch:
