@@ -8,7 +8,6 @@ import json
 import pytest
 
 from mixing.loop.comparing import compare, metrics_of
-from mixing.loop.goal import Goal, matches
 from mixing.loop.mixture_file import Interval, MixtureFile, Phase, read_mixture, write_mixture
 from mixing.observations.points import MixingError
 from train.pretrain import Pretrain
@@ -131,33 +130,3 @@ def test_nothing_in_common_is_told():
 def test_metrics_of_a_trained_run_are_named_as_the_proxies_name_them():
     told = {"bits_per_byte": 1.0, "nats_per_token": None, "by_domain": {"a": {"bits_per_byte": 2, "nats_per_token": 3}}}
     assert metrics_of(told) == {"bits_per_byte": 1.0, "bits_per_byte/a": 2.0, "loss/a": 3.0}
-
-
-MEASURED = ("bits_per_byte", "loss", "loss/a", "loss/b", "loss/language/en", "accuracy")
-
-
-@pytest.mark.parametrize(
-    ("metrics", "worst", "shares"),
-    [
-        ((), False, {"loss/a": 0.5, "loss/b": 0.5}),
-        ((), True, {"loss/a": 1.0, "loss/b": 1.0}),
-        (("loss/*",), False, {"loss/a": 0.5, "loss/b": 0.5}),
-        ({"loss/*": 1, "loss": 1}, False, {"loss": 0.5, "loss/a": 0.25, "loss/b": 0.25}),
-        ({"loss/a": 3, "loss/b": 1}, False, {"loss/a": 0.75, "loss/b": 0.25}),
-        ({"loss/a": 1, "accuracy": -3}, False, {"loss/a": 0.25, "accuracy": -0.75}),
-        (("loss/language/*",), False, {"loss/language/en": 1.0}),
-    ],
-)
-def test_a_goal_gives_each_metric_its_share(metrics, worst, shares):
-    assert Goal(metrics=metrics, worst=worst).shares(("b", "a"), MEASURED) == pytest.approx(shares)
-
-
-def test_a_pattern_that_matches_nothing_is_told_with_what_there_is():
-    with pytest.raises(MixingError, match=r"objective\.metrics: nothing measured is 'loss/c'; there are loss/"):
-        Goal(metrics=("loss/c",)).shares(("a",), MEASURED)
-
-
-def test_a_metric_whose_name_holds_signs_of_patterns_is_found_as_it_is():
-    assert matches("loss/[a]", "loss/[a]")
-    assert matches("loss/[a]", "loss/a")
-    assert not matches("loss/*", "loss/language/en")
