@@ -17,7 +17,7 @@ from itertools import product
 
 import numpy as np
 
-from mixing.design.space_filling import distances
+from mixing.design.space_filling import matern
 from mixing.observations.points import Floats, Points
 
 LENGTHS = tuple(0.15 * 1.5**step for step in range(7))
@@ -90,10 +90,9 @@ def growth(weights: Floats, rise: float) -> Floats:
 
 
 def _kernel(some: Points, others: Points, length: float, shared: float) -> Floats:
-    apart = np.sqrt(5.0) * distances(np.sqrt(some.weights), np.sqrt(others.weights)) / length
     between = (_logs(some)[:, None] - _logs(others)[None]) / np.log(10)
     alike = np.exp(-(between**2).sum(axis=2) / 2)
-    return np.asarray((1 + apart + apart**2 / 3) * np.exp(-apart) * (shared + (1 - shared) * alike))
+    return np.asarray(matern(some.weights, others.weights, length) * (shared + (1 - shared) * alike))
 
 
 def _logs(points: Points) -> Floats:

@@ -48,7 +48,7 @@ class Problem:
         known: Observations | Sequence[str],
         *,
         constraints: Constraints | None,
-        objective: Objective | Mapping[str, float] | None,
+        objective: Objective | None,
         sizes: Mapping[str, Scale] | None,
         costs: Mapping[str, float] | None,
         target: Scale | None,
@@ -117,24 +117,19 @@ class Problem:
         return fit(self.observations, law=law or "auto", seed=self.seed)
 
 
-def value_of(objective: Objective | Mapping[str, float] | None, observed: Observations | None) -> Value:
+def value_of(objective: Objective | None, observed: Observations | None) -> Value:
     """What is minimised, as a function of metrics; the mean of all that were ever measured where nothing is said."""
-    if objective is None:
-        there = () if observed is None else observed.metrics
-        used = [
-            name for k, name in enumerate(there) if observed is not None and np.isfinite(observed.values[:, k]).any()
-        ]
-        if observed is not None and not used:
-            raise MixingError("observations: no metric has a value; measure one")
-        objective = dict.fromkeys(used, 1.0 / max(len(used), 1))
-    shares = dict(objective)
-    if observed is not None:
-        observed.only(tuple(shares))
+    from mixing.optimum.objective import Objective
 
-    def value(metrics: tuple[str, ...], table: Floats) -> Floats:
-        return np.asarray(sum(share * table[:, metrics.index(name)] for name, share in shares.items()))
-
-    return value
+    if observed is None:
+        return lambda metrics, table: table.mean(axis=1)
+    if not np.isfinite(observed.values).any():
+        raise MixingError("observations: no metric has a value; measure one")
+    if objective is None or not (objective.weights or objective.worst):
+        there = np.isfinite(observed.values).any(axis=0)
+        used = [name for name, known in zip(observed.metrics, there, strict=True) if known]
+        objective = Objective(weights=dict.fromkeys(used, 1.0))
+    return objective.value
 
 
 def _names(known: Sequence[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def propose(
     *,
     law: str | tuple[str, ...] | Law | None = None,
     constraints: Constraints | None = None,
-    objective: Objective | Mapping[str, float] | None = None,
+    objective: Objective | None = None,
     method: Method = "auto",
     sizes: Mapping[str, Scale] | None = None,
     costs: Mapping[str, float] | None = None,

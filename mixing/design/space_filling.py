@@ -1,8 +1,10 @@
-"""First runs: mixtures spread over the feasible set, before anything is known of the losses.
+"""First runs: mixtures that leave the least unknown over the feasible set, before anything is known of the losses.
 
-Measured on RegMix (pool of 512 runs, 24 -> 64): runs far from each other in sqrt(w) teach the surface better than
-random ones (mean Spearman .9819 against .9795). The square root makes small shares count: a domain of .001 and one of
-.01 are further apart than .50 and .51, as they are in loss.
+Each is where a run lowers the summed variance most of a Gaussian process that has seen only where the others are (Matern
+5/2 in sqrt(w), length 1): a design that covers the inside. The square root makes small shares count: a domain of .001
+and one of .01 are further apart than .50 and .51, as they are in loss. Greatest distance to the others, the common
+choice, goes to the edges, where mixtures are noisy and unlike the best one: in simulated worlds of 8 domains the
+mixture fitted to 16 runs then loses 1.3% where it loses .7% here and .9% with even random runs (bench.mixing_design).
 """
 
 from __future__ import annotations
@@ -10,46 +12,53 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mixing.design.acquisition import batch, variance_removed
+from mixing.design.belief import Belief
 from mixing.design.candidates import sampled
 from mixing.observations.points import Floats
 from mixing.optimum.polytope import Polytope
 
+LENGTH, NOISE = 1.0, 0.01
+"""Of the process, in sqrt(w), and variance of the noise over its own: .5 and 2 were no better in simulated worlds."""
+POOL = 500
+
 
 def first_runs(polytope: Polytope, natural: Floats, count: int, taken: Floats, seed: int) -> Floats:
-    """[count, m]: the natural mixture where no run has it yet, then mixtures far from all the others.
+    """[count, m]: the natural mixture where there is no run yet, then mixtures that tell most of all the others.
 
-    natural: [m]. taken: [t, m], runs that are there already.
+    natural: [m]. taken: [t, m], mixtures of runs that are there already.
     """
-    pool = sampled(polytope, natural, max(1000, 20 * count), seed)
-    # The natural mixture comes first in the pool: it is the baseline that everything is compared with.
-    start = pool[:1] if not len(taken) else pool[:0]
-    seen = np.concatenate([taken, start])
-    chosen = [*range(len(start)), *spread(pool, seen, count - len(start))][:count]
-    return np.asarray(pool[chosen])
+    start = polytope.project(natural)[None] if not len(taken) else np.zeros((0, len(natural)))
+    even = polytope.sample(POOL, seed=seed)
+    pool = np.concatenate([sampled(polytope, natural, POOL, seed), even])
+    belief = flat_belief(pool, even=np.arange(len(pool)) >= len(pool) - len(even), taken=np.concatenate([taken, start]))
+    return np.concatenate([start, pool[batch(belief, count - len(start), variance_removed)[0]]])
 
 
-def spread(pool: Floats, taken: Floats, count: int) -> list[int]:
-    """Greedy max-min (Gonzalez 1985): indices of `count` rows of the pool, each furthest from all before it.
-
-    Distance is Euclidean in sqrt(w), Hellinger's up to a constant. With nothing taken, the first is the pool's middle.
-    A pool with fewer rows than asked for is gone through again.
-    """
-    roots = np.sqrt(pool)
-    if len(taken):
-        nearest = distances(roots, np.sqrt(taken)).min(axis=1)
-    else:
-        nearest = -np.linalg.norm(roots - roots.mean(axis=0), axis=1)
-    chosen: list[int] = []
-    while len(chosen) < min(count, len(pool)):
-        following = int(np.argmax(nearest))
-        apart = distances(roots, roots[following : following + 1])[:, 0]
-        nearest = apart if nearest[following] <= 0 and not chosen else np.minimum(nearest, apart)
-        nearest[[*chosen, following]] = -1
-        chosen.append(following)
-    return [chosen[number % len(chosen)] for number in range(count)]
+def flat_belief(pool: Floats, *, even: npt.NDArray[np.bool_], taken: Floats) -> Belief:
+    """Of rows of a pool, when all that is known is at which mixtures runs are."""
+    everything = np.concatenate([pool, taken])
+    belief = Belief(
+        mean=np.zeros(len(everything)),
+        covariance=matern(everything, everything, LENGTH),
+        noise=np.full(len(everything), NOISE),
+        cost=np.where(np.arange(len(everything)) < len(pool), 1.0, np.inf),
+        target=np.ones(len(everything), bool),
+        even=np.concatenate([even, np.zeros(len(taken), bool)]),
+        seen=np.zeros(len(everything), bool),
+    )
+    for place in range(len(pool), len(everything)):
+        belief = belief.measured(place)
+    return belief
 
 
-def distances(some: Floats, others: Floats) -> npt.NDArray[np.float64]:
+def matern(some: Floats, others: Floats, length: float) -> Floats:
+    """[a, b]: Matern 5/2 of rows of weights, in sqrt(w)."""
+    apart = np.sqrt(5.0) * distances(np.sqrt(some), np.sqrt(others)) / length
+    return np.asarray((1 + apart + apart**2 / 3) * np.exp(-apart))
+
+
+def distances(some: Floats, others: Floats) -> Floats:
     """[a, b]: Euclidean."""
     squared = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None] - 2 * some @ others.T
-    return np.sqrt(np.maximum(squared, 0))
+    return np.asarray(np.sqrt(np.maximum(squared, 0)))
