@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from bench.mixing_accuracy import (
-    COVERAGE, ERROR_TARGETS, RANK_TARGET_60M, RANK_TARGETS, SECONDS_TARGET, SPLITS, covered, means_at, mixinglaws_runs,
-    rank_correlation, regmix_runs, subset,
+    COVERAGE,
+    ERROR_TARGETS,
+    RANK_TARGET_60M,
+    RANK_TARGETS,
+    SECONDS_TARGET,
+    SPLITS,
+    covered,
+    means_at,
+    mixinglaws_runs,
+    rank_correlation,
+    regmix_runs,
+    subset,
 )  # fmt: skip
 from mixing.fitting import fit
 from mixing.laws import law_class
