@@ -28,6 +28,7 @@ LAWS: dict[str, str] = {
     "joint_power": "mixing.laws.joint_shukor:JointPower",
     "effective_tokens": "mixing.laws.joint_effective_tokens:EffectiveTokens",
     "joint_shared_power": "mixing.laws.joint_shared_power:JointSharedPower",
+    "repetition": "mixing.laws.repetition:Repetition",
 }
 
 

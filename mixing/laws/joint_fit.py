@@ -48,6 +48,11 @@ class Fit:
     sigma: Floats
 
 
+def refined(equation: Equation, logs: Floats, prior: Prior, start: Fit) -> Floats:
+    """theta [b, p] of rows of logs [b, n] from one start each, its sigma kept: for fits that differ by a few rows."""
+    return _descend(equation, start.theta, logs, prior, start.sigma, steps=SCREENED)[0]
+
+
 def maximum_a_posteriori(equation: Equation, logs: Floats, prior: Prior, *, seed: int, starts: int = STARTS) -> Fit:
     """The best of several starts for each row of logs ([k, n], NaN where not measured).
 
@@ -72,7 +77,8 @@ def maximum_a_posteriori(equation: Equation, logs: Floats, prior: Prior, *, seed
 def _left_over(equation: Equation, theta: Floats, logs: Floats) -> Floats:
     """[k] 1.48 times the median absolute residual, at least a tenth of SIGMA: a fit through few rows leaves nothing."""
     residuals = np.abs(np.log(equation(theta)[0]) - logs)
-    return np.asarray(np.maximum(1.4826 * np.nanmedian(residuals, axis=1), 0.1 * SIGMA))
+    typical = np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else 0.0 for row in residuals])
+    return np.asarray(np.maximum(1.4826 * typical, 0.1 * SIGMA))
 
 
 def _descend(
@@ -109,7 +115,7 @@ def _descend(
         step = np.clip(-np.linalg.solve(held, pull[active][..., None])[..., 0], -2.0, 2.0)
         tried, new_pull, new_bend = state(active, theta[active] + step)
         better = (tried < cost[active]) & np.isfinite(new_bend).all(axis=(1, 2))
-        gain = np.where(better, cost[active] - tried, np.inf)
+        gain = np.where(better, cost[active] - np.where(better, tried, 0.0), np.inf)
         chosen = active[better]
         theta[chosen] += step[better]
         pull[chosen], bend[chosen] = new_pull[better], new_bend[better]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from mixing.laws.joint_fit import Prior, maximum_a_posteriori
+from mixing.laws.joint_fit import Equation, Fit, Prior, maximum_a_posteriori, refined
 from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
@@ -35,8 +35,7 @@ class Constant(NamedTuple):
 class Batch:
     """b parameter vectors at n points: terms are added by their logarithm, derivatives gather.
 
-    weights [n, m], log_parameters and log_tokens [n] (about the law's centre). theta [b, p], laid out as the law's
-    scalars, then a block of m for each of its blocks.
+    theta [b, p], laid out as the law's scalars, then a block of m for each of its blocks.
     """
 
     def __init__(self, law: type[JointLaw], theta: Floats, inputs: Inputs) -> None:
@@ -92,9 +91,12 @@ class Batch:
 
 
 class Inputs(NamedTuple):
+    """What an equation is of: weights [n, m]; log N and log D [n] about the centre; the points that they are of."""
+
     weights: Floats
     log_parameters: Floats
     log_tokens: Floats
+    points: Points
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,12 +138,7 @@ class JointLaw(Law):
         level = np.nanmedian(logs, axis=1)
         prior = cls._prior(len(level), len(points.domains))
 
-        def equation(theta: Floats) -> tuple[Floats, Floats]:
-            batch = Batch(cls, theta, inputs)
-            cls.terms(batch)
-            return batch.value, batch.jacobian
-
-        fit = maximum_a_posteriori(equation, logs - level[:, None], prior, seed=seed)
+        fit = maximum_a_posteriori(cls._equation(inputs), logs - level[:, None], prior, seed=seed)
         return cls(
             domains=points.domains,
             metrics=used.metrics,
@@ -156,6 +153,30 @@ class JointLaw(Law):
 
     def gradient(self, points: Points) -> Floats:
         return self._batch(points).by_weight.transpose(1, 0, 2) * np.exp(self.level)[:, None]
+
+    def held_out(
+        self, observations: Observations, folds: npt.NDArray[np.int64], *, seed: int = 0
+    ) -> tuple[Floats, Floats | None]:
+        """All folds at once, from where the law stands: a fold's rows are not seen, and no start is drawn again.
+
+        Rows without N and D get NaN.
+        """
+        known = np.flatnonzero(_scaled_rows(observations.points))
+        used, names = observations.rows(known), np.unique(folds)
+        inputs = _inputs(used.points, self.centre)
+        outside = folds[known] != names[:, None]
+        logs = np.log(used.values.T) - self.level[:, None]
+        seen = np.where(outside[:, None, :], logs[None], np.nan).reshape(-1, len(known))
+        prior, start = (
+            self._prior(len(seen), len(self.domains)),
+            Fit(theta=np.tile(self.theta, (len(names), 1)), sigma=np.tile(self.sigma, len(names))),
+        )
+        theta = refined(self._equation(inputs), seen, prior, start)
+        told = self._equation(inputs)(theta)[0].reshape(len(names), len(self.metrics), -1)
+        means = np.full(observations.values.shape, np.nan)
+        for place, inside in enumerate(~outside):
+            means[known[inside]] = (told[place] * np.exp(self.level)[:, None]).T[inside]
+        return means, None
 
     @property
     def convex(self) -> npt.NDArray[np.bool_]:
@@ -181,14 +202,22 @@ class JointLaw(Law):
         return {"equation": self.equation, "source": self.source, "units": units, "constants": constants}
 
     def _batch(self, points: Points) -> Batch:
-        known = np.isfinite(points.parameters) & np.isfinite(points.tokens)
-        if not known.all():
+        if not _scaled_rows(points).all():
             raise MixingError(
                 f"{self.name}: a point tells no parameters or no tokens; give both, since this law depends on them"
             )
         batch = Batch(type(self), self.theta, _inputs(points, self.centre))
         self.terms(batch)
         return batch
+
+    @classmethod
+    def _equation(cls, inputs: Inputs) -> Equation:
+        def equation(theta: Floats) -> tuple[Floats, Floats]:
+            batch = Batch(cls, theta, inputs)
+            cls.terms(batch)
+            return batch.value, batch.jacobian
+
+        return equation
 
     @classmethod
     def _prior(cls, metrics: int, domains: int) -> Prior:
@@ -202,7 +231,7 @@ class JointLaw(Law):
 def _usable(name: str, observations: Observations) -> Observations:
     """The rows with a scale and something measured, all metrics above 0, at two scales or more."""
     points = observations.points
-    known = (points.parameters > 0) & (points.tokens > 0) & np.isfinite(points.parameters) & np.isfinite(points.tokens)
+    known = _scaled_rows(points)
     if not known.any():
         raise MixingError(f"{name}: no row tells parameters and tokens; give both, or fit a law of one scale")
     used = observations.rows(known & np.isfinite(observations.values).any(axis=1))
@@ -221,8 +250,13 @@ def _usable(name: str, observations: Observations) -> Observations:
     return used
 
 
+def _scaled_rows(points: Points) -> npt.NDArray[np.bool_]:
+    known = np.isfinite(points.parameters) & np.isfinite(points.tokens)
+    return np.asarray(known & (points.parameters > 0) & (points.tokens > 0))
+
+
 def _inputs(points: Points, centre: tuple[float, float]) -> Inputs:
-    return Inputs(points.weights, np.log(points.parameters) - centre[0], np.log(points.tokens) - centre[1])
+    return Inputs(points.weights, np.log(points.parameters) - centre[0], np.log(points.tokens) - centre[1], points)
 
 
 def _outer(kind: str, inner: float) -> float:

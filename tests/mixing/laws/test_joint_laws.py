@@ -17,7 +17,7 @@ from mixing.laws.joint_law import FLOOR, Batch, Inputs, JointLaw
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
 
-NAMES = ("chinchilla", "joint_additive", "joint_power", "effective_tokens", "joint_shared_power")
+NAMES = ("chinchilla", "joint_additive", "joint_power", "effective_tokens", "joint_shared_power", "repetition")
 
 
 def joint(name: str) -> type[JointLaw]:
@@ -70,7 +70,10 @@ def test_derivatives_by_constant_and_by_weight_are_those_of_differences(name: st
     random = np.random.default_rng(3)
     weights = random.dirichlet(np.ones(4), 9)
     weights[0, 1], weights[1, 2] = 0.0, FLOOR / 3
-    inputs = Inputs(weights, random.normal(size=9), random.normal(size=9))
+    sizes, unique = 1e8 * np.exp(random.normal(size=(2, 9))), 1e7 * np.exp(random.normal(size=(9, 4)))
+    unique[2] = np.inf
+    points = Points(domains=tuple("abcd"), weights=weights, parameters=sizes[0], tokens=sizes[1], unique_tokens=unique)
+    inputs = Inputs(weights, np.log(sizes[0] / 1e8), np.log(sizes[1] / 1e8), points)
     prior = law._prior(2, 4)
     theta = prior.mean + 0.3 * random.normal(size=prior.mean.shape) * np.minimum(prior.deviation, 1)
 
