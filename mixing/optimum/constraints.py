@@ -140,6 +140,12 @@ class Constraints:
             known(domains, name, "unique_tokens")
         return np.array([self.unique_tokens.get(name, np.nan) for name in domains], np.float64)
 
+    def epochs_allowed(self, domains: tuple[str, ...]) -> dict[str, float]:
+        """The cap of each domain that has one."""
+        if self.max_epochs is None:
+            return {}
+        return dict(self.max_epochs) if isinstance(self.max_epochs, dict) else dict.fromkeys(domains, self.max_epochs)
+
     def _ratio_caps(self, domains: tuple[str, ...], prior: Floats | None) -> dict[str, float]:
         if self.max_ratio is None:
             return {}
@@ -154,9 +160,8 @@ class Constraints:
             return {}
         if self.tokens is None:
             raise MixingError("max_epochs: of a run of what length; give tokens")
-        epochs = self.max_epochs if isinstance(self.max_epochs, dict) else dict.fromkeys(domains, self.max_epochs)
         caps = {}
-        for name, most in epochs.items():
+        for name, most in self.epochs_allowed(domains).items():
             there = unique[known(domains, name, "max_epochs")]
             if np.isnan(there):
                 raise MixingError(f"max_epochs: needs unique_tokens of {name}; give them, or .inf where without end")

@@ -71,7 +71,7 @@ class _Barrier:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Here:
-    """left: what is left of each linear constraint and limit. gaps: t less each piece; shares: the pieces' multipliers."""
+    """left: of each linear constraint and limit. gaps: t less each piece; shares: the pieces' multipliers."""
 
     left: Floats
     largest: float
@@ -82,7 +82,7 @@ class _Here:
 
 
 def minimise_convex(problem: Problem) -> Floats | None:
-    """The mixture of least objective ([m]), within rounding of the bounds; None where the feasible set has no inside."""
+    """The mixture of least objective ([m]), strictly inside; None where the feasible set has no inside."""
     found = _inside(problem)
     if found is None:
         return None

@@ -19,8 +19,8 @@ Factor = Annotated[float, Field(allow_inf_nan=False)]
 class Objective:
     """Lower is better. Without settings it is the mean of all metrics of the law.
 
-    weights: {metric: share} of a weighted mean; shares are scaled to add up to 1 in size. A share below 0 is of a metric
-        that rises as things get better.
+    weights: {metric: share} of a weighted mean; shares are scaled to add up to 1 in size. A share below 0 is of a
+        metric that rises as things get better.
     worst: metrics of which the largest is minimised (added to the mean where weights are given, too).
     relative_to: a mixture, {domain: share}; metrics count from what is predicted at it, so that `worst` is the metric
         that gains least.
@@ -41,7 +41,7 @@ class Objective:
     half_life: Weight | dict[str, Weight] | None = None
 
     def coefficients(self, metrics: tuple[str, ...]) -> Floats:
-        """[p, k]: the objective of metrics y is max over p of coefficients @ y. Raises MixingError on unknown metrics."""
+        """[p, k]: of metrics y the objective is max over p of coefficients @ y. Raises MixingError on unknown ones."""
         shares = np.zeros(len(metrics))
         asked = self.weights or ({} if self.worst else dict.fromkeys(metrics, 1.0))
         for name, share in asked.items():
@@ -57,7 +57,7 @@ class Objective:
         return np.array(rows)
 
     def value(self, metrics: tuple[str, ...], table: Floats) -> Floats:
-        """[n]: of measured metrics, a row a run ([n, k]): the mean or the worst, without what hangs on a law or prior."""
+        """[n]: of measured metrics ([n, k]): the mean or the worst, without what hangs on a law or a prior."""
         rows = self.coefficients(metrics)
         used = (rows != 0).any(axis=0)
         return np.asarray((table[:, used] @ rows[:, used].T).max(axis=1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,8 +39,8 @@ class Evaluation:
 class Problem:
     """Minimise max over p of (coefficients[p] @ metrics(w) - offsets[p]) + soft terms, for w in the polytope.
 
-    at: one point, the scale of the target. prior: [m], or None. allowed: [k], what each metric may be at most; inf where
-    nothing limits it. least_entropy, most_kl: nats, or None.
+    at: one point, the scale of the target. prior: [m], or None. allowed: [k], what each metric may be at most; inf
+    where nothing limits it. least_entropy, most_kl: nats, or None. epochs_allowed: caps by domain.
     """
 
     law: Law
@@ -52,6 +53,7 @@ class Problem:
     allowed: Floats
     least_entropy: float | None
     most_kl: float | None
+    epochs_allowed: Mapping[str, float]
 
     @classmethod
     def of(cls, law: Law, at: Points, objective: Objective, constraints: Constraints) -> Problem:
@@ -76,12 +78,11 @@ class Problem:
             allowed=np.full(len(law.metrics), np.inf),
             least_entropy=constraints.min_entropy,
             most_kl=constraints.max_kl,
+            epochs_allowed=constraints.epochs_allowed(law.domains),
         )
         return problem._with_baselines(constraints)
 
     def _with_baselines(self, constraints: Constraints) -> Problem:
-        from dataclasses import replace
-
         offsets, allowed = self.offsets, self.allowed
         if self.objective.relative_to is not None:
             row = mixture_row(self.law.domains, self.objective.relative_to, "objective.relative_to")
@@ -115,7 +116,8 @@ class Problem:
         used = (self.coefficients != 0).any(axis=0)
         sign = (self.coefficients >= 0).all(axis=0)
         limited = np.isfinite(self.allowed)
-        return bool((self.law.convex[used] & sign[used]).all() and self.law.convex[limited].all())
+        surely = np.broadcast_to(self.law.convex, used.shape)
+        return bool((surely[used] & sign[used]).all() and surely[limited].all())
 
     @cached_property
     def _discounted(self) -> bool:
@@ -152,8 +154,9 @@ class Problem:
 
     def worst_limit(self, weights: Floats) -> Floats:
         """[n]: the largest amount by which a limit that is not linear is missed; -inf where there are none."""
-        limits = self._limits(weights, self.metrics(weights))
-        return np.asarray(limits.max(axis=1, initial=-np.inf))
+        if not self.limit_names:
+            return np.full(len(weights), -np.inf)
+        return np.asarray(self._limits(weights, self.metrics(weights)).max(axis=1))
 
     def _pieces(self, weights: Floats, means: Floats) -> Floats:
         pieces = means @ self.coefficients.T - self.offsets + self._soft(weights)[:, None]
@@ -230,7 +233,7 @@ class Problem:
         return np.asarray(np.einsum("pk,njk->npj", np.abs(self.coefficients), rise))
 
     def curvature(self, weights: Floats, of_pieces: Floats, of_limits: Floats) -> Floats:
-        """[m, m]: of the pieces and limits with these multipliers at one mixture, as if the weights were free of their sum.
+        """[m, m]: of pieces and limits with these multipliers at one mixture, as if weights were free of their sum.
 
         By central differences of the law's gradients, all in one call.
         """

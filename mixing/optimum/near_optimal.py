@@ -1,0 +1,71 @@
+"""How flat an optimum is: which shares of each domain are about as good, and mixtures that are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mixing.observations.points import Floats
+from mixing.optimum.local_search import Keeps, minimise_locally, pulled
+from mixing.optimum.problem import Problem
+
+_ITERATIONS = 40
+_SHAPED = 24
+"""Domains up to which ranges are solved for; beyond it they are looked for along straight lines and between ends."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NearOptimal:
+    """Mixtures whose objective is at most `within` above the optimum's.
+
+    low, high: [m], the least and greatest share of each domain among them that was found: no less wide than told.
+    sample: [s, m], some of them, scattered. farthest: the largest total variation distance of one from the optimum, the
+    share of tokens that can change domain at that cost.
+    """
+
+    within: float
+    low: Floats
+    high: Floats
+    sample: Floats
+    farthest: float
+
+
+def near_optimal(problem: Problem, optimum: Floats, *, within: float, seed: int = 0, count: int = 64) -> NearOptimal:
+    """The near-optimal set around an optimum, which is one of it. within: in the objective's unit."""
+    level = float(problem.values(optimum[None, :])[0]) + within
+
+    def keeps(rows: Floats) -> npt.NDArray[np.bool_]:
+        return np.asarray((problem.values(rows) <= level) & (problem.worst_limit(rows) <= 0))
+
+    ends = pulled(optimum, problem.polytope.vertices, keeps, rounds=20)
+    if len(optimum) <= _SHAPED and not problem.flat:
+        costs = np.vstack([np.eye(len(optimum)), -np.eye(len(optimum))])
+        starts = ends[(costs @ ends.T).argmin(axis=1)]
+        solved = [
+            minimise_locally(problem, start, cost=cost, level=level, iterations=_ITERATIONS)
+            for start, cost in zip(starts, costs, strict=True)
+        ]
+        ends = np.vstack([ends, pulled(optimum, np.array(solved), keeps, rounds=20)])
+    reached = np.vstack([optimum[None, :], problem.polytope.project(ends)])
+    sample = _scattered(problem, optimum, reached, keeps, seed, count)
+    every = np.vstack([reached[keeps(reached)], optimum[None, :], sample])
+    return NearOptimal(
+        within=within,
+        low=every.min(axis=0),
+        high=every.max(axis=0),
+        sample=sample,
+        farthest=float(np.abs(every - optimum).sum(axis=1).max() / 2),
+    )
+
+
+def _scattered(
+    problem: Problem, optimum: Floats, reached: Floats, keeps: Keeps, seed: int, count: int
+) -> Floats:  # fmt: skip
+    """Mixtures between the ends, drawn back to the optimum where they are not as good."""
+    order = np.argsort(np.array(problem.law.domains))
+    ends = reached[np.lexsort(reached[:, order].T.round(6))]
+    # Few ends each: means of many all lie in the middle.
+    shares = np.random.default_rng(seed).dirichlet(np.full(len(ends), 1.5 / len(ends)), count)
+    return pulled(optimum, shares @ ends, keeps, rounds=12)
