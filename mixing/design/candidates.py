@@ -40,7 +40,7 @@ def near_to(natural: Floats, temperature: float, concentration: float, count: in
 
 
 def pulled(polytope: Polytope, weights: Floats) -> Floats:
-    """Rows of weights [n, m] on the simplex, each moved straight towards the middle of the polytope until it is in it."""
+    """Rows of weights [n, m] on the simplex, each moved towards the middle of the polytope until it is in it."""
     middle = polytope.centre()
     # A flat polytope (fixed domains, ties between them) lacks some directions: they are left out first.
     _, sizes, directions = np.linalg.svd(polytope.vertices - middle, full_matrices=False)

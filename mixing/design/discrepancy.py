@@ -6,14 +6,15 @@ from it tells both its wrong form and its constants' errors, whatever the law is
     miss(w, s) = sigma h(w, s) + noise;  h: Matern 5/2 in sqrt(w), times c + (1 - c) exp(-d^2 / 2) over scales,
     d: distance in (log N, log D) in units of a factor of 10;  log noise rises with how concentrated a mixture is
 
-Length, noise, its rise and c are those of greatest marginal likelihood on a grid, sigma in closed form: no optimiser, no
-starts, the same on every machine. Rise of the noise: marin-community/marin#2345 measured a factor of 25.
+Length, noise, its rise and c are averaged over a grid by their posterior, sigma in closed form: no optimiser, no
+starts, the same on every machine. The likeliest alone is not enough: a dozen misses often look like noise and nothing
+else, or like a surface with none. Rise of the noise: marin-community/marin#2345 measured a factor of 25.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 
 import numpy as np
 
@@ -32,37 +33,72 @@ PRIOR_RUNS = 2.0
 """sigma^2 is drawn to the misses' own variance as if by this many runs: three runs that fit well prove little."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Discrepancy:
-    """Fitted: length, noise (over sigma^2), rise and shared on the grids above; sigma; the places measured."""
+USUAL_LENGTH, LENGTH_FACTOR = 0.7, 0.7
+"""Of the lengths before the misses are seen, and the standard deviation of its logarithm."""
+LEAST_SHARE = 0.02
+"""Grid points whose posterior is below this share of the best one's are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """Of the noise's variance at an even mixture, before the misses are seen; factor: standard deviation of its log."""
+
+    variance: float
+    factor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A point of the grid. noise: over sigma^2. share: its posterior probability among those that are kept."""
 
     length: float
-    noise: float
-    rise: float
     shared: float
+    rise: float
+    noise: float
     sigma: float
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Discrepancy:
+    """Fitted: the settings kept, and the places measured."""
+
+    settings: tuple[Setting, ...]
     places: Points
+
+    @property
+    def nothing(self) -> bool:
+        """The law missed nothing at all: constant or exact values."""
+        return all(one.sigma == 0 for one in self.settings)
 
     def covariance(self, points: Points) -> Floats:
         """[n, n]: of the law's errors at points, given the runs measured."""
-        prior = _kernel(points, points, self.length, self.shared)
-        across = _kernel(points, self.places, self.length, self.shared)
-        among = _kernel(self.places, self.places, self.length, self.shared)
-        among[np.diag_indices_from(among)] += self.noise * growth(self.places.weights, self.rise) + 1e-9
-        return np.asarray(self.sigma**2 * (prior - across @ np.linalg.solve(among, across.T)))
+        total = np.zeros((len(points), len(points)))
+        for (length, shared), same in groupby(self.settings, key=lambda one: (one.length, one.shared)):
+            prior = _kernel(points, points, length, shared)
+            across = _kernel(points, self.places, length, shared)
+            among = _kernel(self.places, self.places, length, shared)
+            for one in same:
+                noise = np.diag(one.noise * growth(self.places.weights, one.rise) + 1e-9)
+                known = across @ np.linalg.solve(among + noise, across.T)
+                total += one.share * one.sigma**2 * (prior - known)
+        return total
 
     def noise_variance(self, points: Points) -> Floats:
         """[n]: of one measurement."""
-        return np.asarray(self.sigma**2 * self.noise * growth(points.weights, self.rise))
+        return np.asarray(
+            sum(one.share * one.sigma**2 * one.noise * growth(points.weights, one.rise) for one in self.settings)
+        )
 
 
-def fit_discrepancy(points: Points, misses: Floats, noise_variance: float = np.nan) -> Discrepancy:
-    """The likeliest of the grid for misses [n] at points. noise_variance: known from replicates, or NaN."""
+def fit_discrepancy(points: Points, misses: Floats, guess: Guess) -> Discrepancy:
+    """Of misses [n] at points, with what is known of the noise beforehand."""
     one_scale = np.ptp(_logs(points), axis=0).max() < 0.02
-    best = (-np.inf, 0.0, 0.0, 0.0, 0.0, 0.0)
     spread = float(np.mean(misses**2))
+    found: list[tuple[float, Setting]] = []
     for length, shared in product(LENGTHS, SHARED[:1] if one_scale else SHARED):
         kernel = _kernel(points, points, length, shared)
+        far = np.log(length / USUAL_LENGTH) / LENGTH_FACTOR
         for rise in RISES:
             # With D the noise's growth, D^-1/2 K D^-1/2 + noise I has one decomposition for all noises.
             roots = np.sqrt(growth(points.weights, rise))
@@ -71,15 +107,17 @@ def fit_discrepancy(points: Points, misses: Floats, noise_variance: float = np.n
             for noise in NOISES:
                 total = np.maximum(sizes, 0) + noise
                 count = len(misses) + PRIOR_RUNS
-                sigma2 = ((turned / total).sum() + PRIOR_RUNS * spread / (1 + noise)) / count
-                told = -0.5 * (count * np.log(max(sigma2, 1e-300)) + np.log(total).sum() + 2 * np.log(roots).sum())
-                if np.isfinite(noise_variance) and noise_variance > 0:
-                    # Replicates tell the noise to within a factor: a soft pull in its logarithm.
-                    told -= 0.5 * (np.log(max(sigma2 * noise, 1e-300) / noise_variance)) ** 2
-                if told > best[0]:
-                    best = (told, length, noise, rise, shared, float(np.sqrt(sigma2)))
-    _, length, noise, rise, shared, sigma = best
-    return Discrepancy(length=length, noise=noise, rise=rise, shared=shared, sigma=sigma, places=points)
+                variance = ((turned / total).sum() + PRIOR_RUNS * spread / (1 + noise)) / count
+                told = count * np.log(max(variance, 1e-300)) + np.log(total).sum() + 2 * np.log(roots).sum()
+                off = np.log(max(variance * noise, 1e-300) / guess.variance) / guess.factor
+                setting = Setting(
+                    length=length, shared=shared, rise=rise, noise=noise, sigma=float(np.sqrt(variance)), share=1.0
+                )
+                found.append((-0.5 * float(told + far**2 + off**2), setting))
+    best = max(told for told, _ in found)
+    kept = [(np.exp(told - best), one) for told, one in found if told > best + np.log(LEAST_SHARE)]
+    whole = sum(share for share, _ in kept)
+    return Discrepancy(settings=tuple(replace(one, share=float(share / whole)) for share, one in kept), places=points)
 
 
 def growth(weights: Floats, rise: float) -> Floats:

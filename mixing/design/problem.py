@@ -55,8 +55,12 @@ class Problem:
         seed: int,
     ) -> Self:
         """Raises MixingError where domains, metrics, sizes or constraints do not fit together."""
-        observed = canonical(known) if isinstance(known, Observations) else None
-        domains = observed.domains if observed is not None else _names(known)
+        observed: Observations | None = None
+        if isinstance(known, Observations):
+            observed = canonical(known)
+            domains = observed.domains
+        else:
+            domains = _names(known)
         asked = constraints or Constraints()
         value = value_of(objective, observed)
         if observed is not None:
@@ -126,8 +130,7 @@ def value_of(objective: Objective | None, observed: Observations | None) -> Valu
     if not np.isfinite(observed.values).any():
         raise MixingError("observations: no metric has a value; measure one")
     if objective is None or not (objective.weights or objective.worst):
-        there = np.isfinite(observed.values).any(axis=0)
-        used = [name for name, known in zip(observed.metrics, there, strict=True) if known]
+        used = [name for k, name in enumerate(observed.metrics) if np.isfinite(observed.values[:, k]).any()]
         objective = Objective(weights=dict.fromkeys(used, 1.0))
     return objective.value
 
@@ -158,7 +161,7 @@ def _sizes(
     costs: Mapping[str, float] | None,
     target: Scale | None,
 ) -> tuple[dict[str, tuple[Scale, float]], Scale]:
-    """Scales with costs by name, and the scale the mixture is for: as told, else the dearest size, else the usual one."""
+    """Scales with costs by name, and the scale the mixture is for: as told, the dearest, or the usual one."""
     unknown = sorted(set(costs or {}) - set(sizes or {}))
     if unknown:
         raise MixingError(f"costs: no size {unknown[0]!r}; the sizes are {', '.join(sorted(sizes or {})) or 'none'}")

@@ -1,10 +1,10 @@
 """First runs: mixtures that leave the least unknown over the feasible set, before anything is known of the losses.
 
-Each is where a run lowers the summed variance most of a Gaussian process that has seen only where the others are (Matern
-5/2 in sqrt(w), length 1): a design that covers the inside. The square root makes small shares count: a domain of .001
-and one of .01 are further apart than .50 and .51, as they are in loss. Greatest distance to the others, the common
-choice, goes to the edges, where mixtures are noisy and unlike the best one: in simulated worlds of 8 domains the
-mixture fitted to 16 runs then loses 1.3% where it loses .7% here and .9% with even random runs (bench.mixing_design).
+Each is where a run lowers the summed variance most of a Gaussian process that has seen only where the others are
+(Matern 5/2 in sqrt(w), length 1): a design that covers the inside. The square root makes small shares count: a
+domain of .001 and one of .01 are further apart than .50 and .51, as they are in loss. Greatest distance to the others,
+the common choice, goes to the edges, where mixtures are noisy and unlike the best one: in simulated worlds of 8 domains
+the mixture fitted to 16 runs then loses 1.3% where it loses .7% here and .9% with even random runs.
 """
 
 from __future__ import annotations

@@ -6,17 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mixing.design.belief import Belief
-from mixing.design.discrepancy import Discrepancy, fit_discrepancy
+from mixing.design.discrepancy import Discrepancy, Guess, fit_discrepancy
 from mixing.fitting.fitted import Fitted
-from mixing.fitting.folds import folds
+from mixing.fitting.folds import SAME_DIGITS, folds
 from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, Points
 
+Mask = npt.NDArray[np.bool_]
 Value = Callable[[tuple[str, ...], Floats], Floats]
 """(metrics, [n, k]) -> [n]: what is minimised, of measured or predicted metrics. NaN where one it needs is NaN."""
+
+NOISE_SHARE, NOISE_FACTOR = 1e-3, np.log(10.0)
+"""Variance of the noise over that between mixtures, and the standard deviation of its logarithm, without replicates:
+runs of RegMix differ by .3 to .6 between mixtures, repeats by .0016 to .041 (marin-community/marin#2345). Without it a
+dozen runs that a law misses look like noise, and nothing seems worth another run."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,16 +38,16 @@ class Surrogate:
         """[n]: of what is minimised."""
         return self.value(self.law.metrics, self.law.mean(points.aligned(self.law.domains)))
 
-    def belief(self, points: Points, *, cost: Floats, target: Floats, even: Floats, seen: Floats) -> Belief:
+    def belief(self, points: Points, *, cost: Floats, target: Mask, even: Mask, seen: Mask) -> Belief:
         """At places, whose cost and kind Belief explains."""
         return Belief(
             mean=self.mean(points),
             covariance=self.discrepancy.covariance(points),
             noise=self.discrepancy.noise_variance(points),
             cost=cost,
-            target=target.astype(bool),
-            even=even.astype(bool),
-            seen=seen.astype(bool),
+            target=target,
+            even=even,
+            seen=seen,
         )
 
 
@@ -49,7 +56,7 @@ def surrogate(observations: Observations, law: Law, value: Value, *, seed: int =
     measured = value(observations.metrics, observations.values)
     misses = measured - value(law.metrics, held_out(law, observations, seed))
     known = np.isfinite(misses)
-    noise = pure_error(observations, measured)
+    noise = noise_guess(observations, measured)
     return Surrogate(
         law=law, value=value, discrepancy=fit_discrepancy(observations.points.rows(known), misses[known], noise)
     )
@@ -75,13 +82,17 @@ def held_out(law: Law, observations: Observations, seed: int) -> Floats:
     return means
 
 
-def pure_error(observations: Observations, measured: Floats) -> float:
-    """Variance of `measured` [n] between runs of one mixture at one scale; NaN without replicates."""
+def noise_guess(observations: Observations, measured: Floats) -> Guess:
+    """Of the noise in `measured` [n]: from runs of one mixture at one scale, or else from how much mixtures differ."""
     points = observations.points
     scales = np.nan_to_num(np.column_stack([points.parameters, points.tokens]))
-    keys = np.column_stack([points.weights.round(9), scales])
+    keys = np.column_stack([points.weights.round(SAME_DIGITS), scales])
     group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(group)
-    means = np.bincount(group, measured) / counts
+    within = measured - (np.bincount(group, measured) / counts)[group]
     freedom = int((counts - 1).sum())
-    return float(((measured - means[group]) ** 2).sum() / freedom) if freedom else float("nan")
+    usual = max(float(np.var(measured)), 1e-300)
+    if not freedom:
+        return Guess(variance=NOISE_SHARE * usual, factor=NOISE_FACTOR)
+    pure = max(float((within**2).sum()) / freedom, 1e-8 * usual)
+    return Guess(variance=pure, factor=float(np.hypot(np.sqrt(2 / freedom), 0.5)))

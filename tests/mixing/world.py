@@ -50,7 +50,7 @@ class World:
         return np.asarray(self.floors + 0.5 * size[:, None] ** -0.34 + mixture + ripple)
 
     def deviation(self, weights: Floats) -> Floats:
-        """[n]: standard deviation of a run's noise: `noise` at the natural mixture, `corner_noise` at a domain alone."""
+        """[n]: standard deviation of the noise: `noise` at the natural mixture, `corner_noise` at a domain alone."""
         alone = _concentration(weights)
         base = _concentration(self.natural[None])[0]
         share = np.clip((alone - base) / max(1 - base, 1e-9), 0, 1)
@@ -105,8 +105,8 @@ def world(
 ) -> World:
     """A world of so many domains, of which one dominates the natural mixture.
 
-    metrics: losses on so many of the domains, the rarest; None is all. The best mixture for the mean of few of them lies
-    far from the natural one. bend: spread of the exponents within a metric; 0 is POWG's one exponent, more is the
+    metrics: losses on so many of the domains, the rarest; None is all. The best mixture for the mean of few of them
+    lies far from the natural one. bend: spread of the exponents within a metric; 0 is POWG's one exponent, more is the
     additive power law. ripple: size of the products of pairs; 0 leaves every loss convex.
     """
     rng = np.random.default_rng([seed, domains])
