@@ -16,7 +16,7 @@ from shards.store import read_json
 from train.program import DEBUG, INTERRUPTED, LAST_WORDS
 from train.starter import HOLDS_STDIN
 
-PROGRESS = ("train: ", "sft: ", "proxies: ")  # how the programs begin what they say of their progress
+PROGRESS = ("train: ", "sft: ", "proxies: ", "mix: ")  # how the programs begin what they say of their progress
 
 
 class ChildFailedError(Exception):

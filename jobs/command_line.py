@@ -16,6 +16,7 @@ import typer
 from jobs import failures
 from jobs.budget_command import budget
 from jobs.commands import Json, Limit, OutArgument, RecipeArgument, Sets, call
+from jobs.mix_commands import mix
 from jobs.train_commands import export, train
 
 app = typer.Typer(
@@ -156,6 +157,7 @@ def doctor(json: Json = False) -> int:
 
 app.command()(export)
 app.command()(budget)
+app.add_typer(mix, name="mix")
 app.add_typer(train, name="train")
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs import training
+from jobs import sections
 from jobs.plan import GroupPlan, Plan
 from jobs.progress import Progress
 from jobs.task import UNITS, ApplyTask, DocumentTask, ShardWork
-from shards.manifest import ConservationError, Tally, manifest, read_manifest, total
-from shards.store import filesystem, join, names, read_json, remove, sizes, sweep, tables, write_json
+from shards.manifest import Tally, manifest, read_manifest, total
+from shards.store import filesystem, join, names, read_json, remove, sweep, tables, write_json
 
 if TYPE_CHECKING:
     from jobs.running import Engine
@@ -62,7 +62,7 @@ class GroupRun:
         started = time.monotonic()
         self._prepare()
         if not self.group.holds_rows:
-            (self._tokens if self.group.scope == "tokens" else self._train)(started)
+            sections.run(self, started)
             return self.shards
         task = self._task()
         self._each(task)
@@ -72,9 +72,8 @@ class GroupRun:
 
     def _prepare(self) -> None:
         """Clear what other settings left; keep what an interrupted run of these settings finished."""
-        if self.group.scope == "train":
-            # The manifest of what was trained stays: settings that cannot go on are refused only by the training.
-            training.prepare(self.out, self.group.folder, join(self.out, self._tokens_folder()))
+        if self.group.scope in ("mix", "train"):
+            sections.prepare(self)
             return
         mark = {"fingerprint": self.group.fingerprint}
         marks = [join(self.out, step.folder, UNITS, "group.json") for step in self.group.steps]
@@ -136,7 +135,7 @@ class GroupRun:
         records = [task.record(number) or {} for number in range(task.shards)]
         tallies = {step.name: total(record[step.name] for record in records) for step in self.group.steps}
         self._check_flow(tallies)
-        inputs = self._inputs()
+        inputs = self.inputs()
         for step in self.group.steps:
             account = manifest(
                 step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
@@ -151,70 +150,24 @@ class GroupRun:
         """What leaves a step enters the next, rows and bytes: within the group, and from the group before."""
         steps = [step.name for step in self.group.steps]
         leaving = [(tallies[name].rows["kept"], tallies[name].bytes["out"]) for name in steps]
-        before = self._before()
+        before = self.before()
         if before is not None:
             leaving.insert(0, (before["rows"]["kept"], before["bytes"]["out"]))
             steps.insert(0, before["step"])
         for at in range(1, len(steps)):
             entering = (tallies[steps[at]].rows["in"], tallies[steps[at]].bytes["in"])
-            same(f"{steps[at - 1]} -> {steps[at]}", leaving[at - 1], entering)
+            sections.same(f"{steps[at - 1]} -> {steps[at]}", leaving[at - 1], entering)
 
-    def _before(self) -> dict[str, Any] | None:
+    def before(self) -> dict[str, Any] | None:
         """The manifest of what this group reads; None for the first group."""
         previous = [group for group in self.plan.groups if group.number < self.group.number]
         return read_manifest(join(self.out, previous[-1].folder)) if previous else None
 
-    def _inputs(self) -> list[dict[str, Any]]:
-        before = self._before()
+    def inputs(self) -> list[dict[str, Any]]:
+        before = self.before()
         if before is None:
             return [{"name": file.path, "bytes": file.bytes, "digest": file.digest} for file in self.plan.inputs]
         return [{"name": before["step"], "bytes": before["bytes"]["out"], "digest": before["digest"]}]
-
-    def _tokens(self, started: float) -> None:
-        step = self.group.steps[0]
-        folder = join(self.out, step.folder)
-        self.progress.say(f"tokens  encoding {len(self.shards)} shards")
-        told = step.step.run(self.shards, self.engine.shuffle(), join(folder, WORK), folder, self.plan.recipe.seed)
-        before = self._before()
-        assert before is not None
-        rows, size = before["rows"]["kept"], before["bytes"]["out"]
-        same("tokens", (rows, size), (told["documents"], size))
-        tally = Tally(seconds=time.monotonic() - started, digests={"data": int(told["ordered_digest"], 16)})
-        tally.rows.update({"in": rows, "kept": told["documents"]})
-        tally.bytes.update({"in": size, "kept": size, "out": size})
-        for kind in ("ends", "documents"):
-            tally.files += [{"name": f"{kind}/{name}", "bytes": b} for name, b in sizes(join(folder, kind)).items()]
-        written = manifest(
-            step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
-            inputs=self._inputs(), tally=tally,
-        )  # fmt: skip
-        remove(join(folder, WORK))
-        remove(join(folder, UNITS))
-        write_json(join(folder, "manifest.json"), {**written, **told})
-        self.progress.end(f"{'tokens':<16} {told['tokens']:>9} in {told['documents']} documents")
-
-    def _train(self, started: float) -> None:
-        """Train on the token shards before it. Its rows are theirs: each document stays where it was."""
-        step, before = self.group.steps[0], self._before()
-        assert before is not None
-        folder = join(self.out, step.folder)
-        self.progress.say(f"train  on {before['tokens']} tokens")
-        tokens = [join(self.out, self._tokens_folder())]
-        told = training.pretrain(step.step, tokens, folder, say=self.progress.say)
-        tally = Tally(seconds=time.monotonic() - started)
-        for what, counts in (("rows", tally.rows), ("bytes", tally.bytes)):
-            counts.update({"in": before[what]["kept"], "kept": before[what]["kept"]})
-        tally.bytes["out"] = before["bytes"]["out"]
-        tally.files += [{"name": f"model/{name}", "bytes": size} for name, size in sizes(join(folder, "model")).items()]
-        written = manifest(
-            step=step.name, kind=step.kind, settings=step.settings, code=step.code, fingerprint=step.fingerprint,
-            inputs=self._inputs(), tally=tally,
-        )  # fmt: skip
-        write_json(join(folder, "manifest.json"), {**written, "trained": told})
-        self.progress.end(f"{'train':<16} {training.summary(told)}")
-
-    def _tokens_folder(self) -> str:
-        return self.plan.groups[self.group.number - 1].folder
 
     def _label(self) -> str:
         return step_label(self.group)
@@ -222,12 +175,6 @@ class GroupRun:
 
 def step_label(group: GroupPlan) -> str:
     return " + ".join(step.name for step in group.steps)
-
-
-def same(where: str, left: tuple[int, int], right: tuple[int, int]) -> None:
-    """Raise ConservationError unless the (rows, bytes) that left one step arrived at the next."""
-    if left != right:
-        raise ConservationError(f"{where}: (rows, bytes) {left} left, {right} arrived")
 
 
 def summary(group: GroupPlan, tallies: dict[str, Tally], seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from jobs import training
+from jobs import mixing_job, training
 from jobs.fingerprint import fingerprint, flatten, plain, source_settings, step_code, step_settings, versions
 from jobs.recipe import Recipe, StepEntry
 from jobs.steps import STEPS
@@ -24,7 +24,8 @@ from shards.store import join, read_json, sizes
 if TYPE_CHECKING:
     from ingest import InputFile, Unit
 
-Scope = Literal["ingest", "document", "corpus", "tokens", "train"]
+Scope = Literal["ingest", "document", "corpus", "tokens", "mix", "train"]
+SECTIONS: tuple[Scope, ...] = ("tokens", "mix", "train")
 SIDES = {"dropped", "signals", "quarantine"}
 SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES = 16, 1 << 20
 INPUTS = ".gristmill/inputs.json"
@@ -67,7 +68,7 @@ class GroupPlan:
     @property
     def holds_rows(self) -> bool:
         """Whether its data are documents."""
-        return self.scope not in ("tokens", "train")
+        return self.scope not in SECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +167,12 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
             name=entry.name, kind=entry.kind, folder=f"{number:02d}-{entry.name}", step=entry.step,
             domains=entry.domains, settings=settings, code=code, fingerprint=upstream, schema=schema,
         )  # fmt: skip
-    for number, (kind, step) in enumerate((("tokens", recipe.tokens), ("train", recipe.train)), len(entries) + 1):
-        if step is None:
-            return
+    sections = [(kind, step) for kind in SECTIONS if (step := getattr(recipe, kind)) is not None]
+    for number, (kind, step) in enumerate(sections, len(entries) + 1):
         settings, code = plain(step), step_code(step)
         shaping = {name: value for name, value in settings.items() if name not in getattr(step, "free", ())}
-        upstream = fingerprint(kind, code, shaping, recipe.seed, limit, upstream)
+        observed = mixing_job.observed(join(recipe.output, f"{number:02d}-mix")) if kind == "mix" else None
+        upstream = fingerprint(kind, code, shaping, recipe.seed, limit, observed, upstream)
         yield StepPlan(
             name=kind, kind=kind, folder=f"{number:02d}-{kind}", step=step, domains=None, settings=settings, code=code,
             fingerprint=upstream, schema=schema,
@@ -183,7 +184,7 @@ def _groups(steps: Sequence[StepPlan]) -> Iterator[GroupPlan]:
     yield GroupPlan(number=0, scope="ingest", steps=tuple(steps[:2]))
     number, fused = 1, list[StepPlan]()
     for step in steps[2:]:
-        scope: Scope = step.kind if step.kind in ("tokens", "train") else STEPS[step.kind].scope  # type: ignore[assignment]
+        scope: Scope = step.kind if step.kind in SECTIONS else STEPS[step.kind].scope
         if scope == "document":
             fused.append(step)
             continue
@@ -208,6 +209,8 @@ def _reason(output: str, group: GroupPlan) -> str:
             return "its files are not those that were written"
         if step.kind == "train" and not training.is_result(join(output, step.folder), found):
             return "its training went on since, and did not end"
+        if step.kind == "mix" and not mixing_job.is_result(join(output, step.folder), found):
+            return "its mixture is not the one that was written"
     return ""
 
 
@@ -243,7 +246,7 @@ def _need(recipe: Recipe, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
     needed, checked = True, list[GroupPlan]()
     for planned in reversed(groups):
         group = planned
-        present = group.scope == "train" or bool(sizes(join(recipe.output, group.folder, "data")))
+        present = group.scope in ("mix", "train") or bool(sizes(join(recipe.output, group.folder, "data")))
         if group.done and needed and not present:
             group = dataclasses.replace(group, done=False, reason="its data are gone, and wanted")
         needed = not group.done or recipe.keep == "all" or not group.holds_rows

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path as File
 from typing import Any
 
-from jobs import recipe_lines, recipe_paths, recipe_sets, recipe_steps
+from jobs import recipe_lines, recipe_mixture, recipe_paths, recipe_sets, recipe_steps
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Tree
 from jobs.recipe_model import KEYS, NOT_BUILT, Recipe, Settings, StepEntry
@@ -43,14 +43,16 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
     sources = recipe_steps.sources(tree)
     recipe_paths.check(tree, sources)
     steps = recipe_steps.steps(tree, sources)
-    tokens, train = recipe_steps.tokens(tree), recipe_steps.train(tree)
+    tokens, mix, train = recipe_steps.tokens(tree), recipe_steps.mix(tree), recipe_steps.train(tree)
     tree.check()
     assert settings is not None
+    mix = None if mix is None else recipe_mixture.for_run(mix, train)
     return Recipe(
         **{name: getattr(settings, name) for name in Settings.__dataclass_fields__},
         sources=tuple(source for source in sources if source is not None),
         steps=steps,
         tokens=tokens,
+        mix=mix,
         train=train,
         document=tree.value,
         path=tree.label,

@@ -12,17 +12,18 @@ from jobs.sizes import parse_size
 
 if TYPE_CHECKING:
     from ingest import Source
+    from mixing.loop import Mix
     from shards.step import CorpusStep, Step
     from train import Pretrain, Tokens
 
     AnyStep = Step | CorpusStep
 else:
-    Source = Tokens = Pretrain = AnyStep = Any
+    Source = Tokens = Mix = Pretrain = AnyStep = Any
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 
-NOT_BUILT = ("mix", "synth")
-SECTIONS = ("sources", "steps", "tokens", "train", *NOT_BUILT)
+NOT_BUILT = ("synth",)
+SECTIONS = ("sources", "steps", "tokens", "mix", "train", *NOT_BUILT)
 
 
 MAX_NAME = 200
@@ -89,6 +90,7 @@ class Recipe(Settings):
     sources: tuple[Source, ...]
     steps: tuple[StepEntry, ...]
     tokens: Tokens | None = None
+    mix: Mix | None = None
     train: Pretrain | None = None
     document: dict[str, Any] = Field(default_factory=dict, repr=False)
     path: str = "recipe"

@@ -1,4 +1,4 @@
-"""The sections of a recipe made into objects (settings, sources, steps, tokens, train), with the order of steps."""
+"""The sections of a recipe made into objects (settings, sources, steps, tokens, mix, train), and the order of steps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Path, Tree
 from jobs.recipe_mistakes import note, shown
-from jobs.recipe_mixture import check_mixture
+from jobs.recipe_mixture import check_mix, check_mixture
 from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
 from jobs.sizes import parse_size
-from jobs.steps import SOURCE, STEPS, TOKENS, TRAIN, load_target
+from jobs.steps import MIX, SOURCE, STEPS, TOKENS, TRAIN, load_target
 
 if TYPE_CHECKING:
     from ingest import Source
+    from mixing.loop import Mix
     from train import Pretrain, Tokens
 
 _T = TypeVar("_T")
@@ -80,21 +81,32 @@ def tokens(tree: Tree) -> Tokens | None:
     return made
 
 
+def mix(tree: Tree) -> Mix | None:
+    """The `mix:` section, None where there is none or it is wrong."""
+    _check_needs(tree, "mix", "there are no tokens to find a mixture of")
+    made: Mix | None = _section(tree, "mix", MIX)
+    if made is not None:
+        check_mix(tree, _domains(tree))
+    return made
+
+
 def train(tree: Tree) -> Pretrain | None:
     """The `train:` section, None where there is none or it is wrong."""
-    wanted = tree.value.get("train", False) is not False
-    if wanted and tree.value.get("tokens", False) is False:
-        tree.add(("train",), "there is nothing to train on; add a section tokens:", where="train")
-    if wanted and "://" in str(tree.value.get("output", "")):
-        tree.add(
-            ("train",),
-            "training writes to a local folder only; train from the token shards: gristmill train pretrain --help",
-            where="train",
-        )
+    _check_needs(tree, "train", "there is nothing to train on")
     made: Pretrain | None = _section(tree, "train", TRAIN)
     if made is not None:
         check_mixture(tree, _domains(tree))
     return made
+
+
+def _check_needs(tree: Tree, key: str, lacks: str) -> None:
+    wanted = tree.value.get(key, False) is not False
+    if wanted and tree.value.get("tokens", False) is False:
+        tree.add((key,), f"{lacks}; add a section tokens:", where=key)
+    if wanted and "://" in str(tree.value.get("output", "")):
+        apart = {"mix": "gristmill mix run --help", "train": "gristmill train pretrain --help"}[key]
+        what = f"training writes to a local folder only; train from the token shards: {apart}"
+        tree.add((key,), what, where=key)
 
 
 def _section(tree: Tree, key: str, target: str) -> Any:

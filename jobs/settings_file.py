@@ -21,7 +21,20 @@ def load(
 
     Raises MistakesError with a line for each mistake, UserError when the file cannot be read.
     """
-    tree = recipe_lines.parse(read(path), path, begin=", ".join(f"{key}:" for key in places))
+    return _checked(
+        recipe_lines.parse(read(path), path, begin=", ".join(f"{key}:" for key in places)), settings_class, places, sets
+    )
+
+
+def optional(path: str | None, settings_class: type[_T], sets: Sequence[str] = ()) -> _T:
+    """The settings of a file that names no places, or all defaults where there is no file. Raises as `load` does."""
+    tree = recipe_lines.tree_of({}, "settings") if path is None else recipe_lines.parse(read(path), path)
+    return _checked(tree, settings_class, {}, sets)[0]
+
+
+def _checked(
+    tree: recipe_lines.Tree, settings_class: type[_T], places: Mapping[str, str], sets: Sequence[str]
+) -> tuple[_T, dict[str, Any]]:
     fields = tuple(getattr(settings_class, "__dataclass_fields__", {}))
     recipe_sets.apply(tree, sets, (*places, *fields))
     found: dict[str, Any] = {}

@@ -49,6 +49,7 @@ STEPS: dict[str, StepKind] = {
 
 SOURCE = "ingest:Source"
 TOKENS = "train:Tokens"
+MIX = "mixing.loop.settings:Mix"
 TRAIN = "train:Pretrain"
 
 

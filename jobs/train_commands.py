@@ -87,10 +87,14 @@ def export(  # noqa: PLR0917 - typer reads options from parameters
         list[str] | None, typer.Option("--domain", metavar="NAME", help="Only this domain; may be repeated.")
     ] = None,
     together: Annotated[bool, typer.Option("--together", help="All domains as one, not files for each.")] = False,
+    mixture: Annotated[
+        str | None, typer.Option("--mixture", metavar="FILE", help="A mixture.json; weights as the program takes them.")
+    ] = None,
     sets: Sets = None,
     json: Json = False,
 ) -> int:
     """Write token shards or documents in another program's format."""
     return call(
-        "export", out, to=to, destination=destination, domains=domains, together=together, sets=sets or [], json=json
-    )
+        "export", out, to=to, destination=destination, domains=domains, together=together, mixture=mixture,
+        sets=sets or [], json=json,
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """A recipe's `train:` section: pretraining on the run's own token shards, in a process of its own.
 
 What was trained is never removed: training on the same tokens goes on where it stopped, or says why it cannot; a folder
-that was trained on other tokens is put aside under OUT/replaced.
+that was trained on other tokens, or by another mixture that `mix:` found, is put aside under OUT/replaced.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ MARK = "trained-on.json"
 REPLACED = "replaced"
 
 
-def prepare(out: str, name: str, tokens: str) -> None:
-    """Make OUT/name ready to train on the token shards of the folder `tokens`."""
+def prepare(out: str, name: str, tokens: str, mixture: str | None = None) -> None:
+    """Make OUT/name ready to train on the token shards of the folder `tokens`, by a mixture of this digest."""
     account = read_manifest(tokens)
     mark = {"fingerprint": account["fingerprint"], "tokens": account["ordered_digest"]}
+    if mixture is not None:
+        mark["mixture"] = mixture
     url = join(out, name, MARK)
     folder = join(out, name)
     if os.path.isdir(folder) and os.listdir(folder) and read_json(url) != mark:

@@ -1,4 +1,4 @@
-"""What the room's programs (`python -m train.pretrain`, `.sft`, `.proxies`) say when they fail: one line and a code.
+"""What programs (`python -m train.pretrain`, `.sft`, `.proxies`, `mixing.loop`) say when they fail: a line and a code.
 
 Exit code 0 done, 1 failed, 2 wrong use, 130 interrupted. The message of an exception that is not ours may hold a
 row's text, so only its class and place are told, and a traceback with GRISTMILL_DEBUG=1. Whoever starts a program
@@ -19,7 +19,7 @@ from train.starter import end_with_starter
 DEBUG, LAST_WORDS = "GRISTMILL_DEBUG", "GRISTMILL_LAST_WORDS"
 BUG = "bug: "
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
-ROOMS = frozenset({"shards", "text", "train"})
+ROOMS = frozenset({"shards", "text", "train", "mixing"})
 ROOT = Path(__file__).resolve().parents[1]
 
 # Threads of libgomp (torch on a CPU) wait for each other by turning in circles, by default for milliseconds. Beside

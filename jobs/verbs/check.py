@@ -44,6 +44,8 @@ def findings(recipe: Recipe) -> Iterator[Finding]:
         yield from _step(entry)
     if recipe.tokens is not None:
         yield _tokens(recipe.tokens)
+    if recipe.mix is not None:
+        yield _mix()
     if recipe.train is not None:
         yield _train()
     yield from _credentials(recipe)
@@ -128,6 +130,14 @@ def _tokens(tokens: Any) -> Finding:
     except (ValueError, OSError) as error:
         return from_error("tokens", error, "see: gristmill explain tokens")
     return Finding(what="tokens", state="ok", found=f"tokenizers {machine.version('tokenizers')}")
+
+
+def _mix() -> Finding:
+    missing = machine.missing(("torch", "scipy", "lightgbm"))
+    if missing:
+        mend = "pip install 'gristmill[mix,train]'"
+        return Finding(what="mix", state="bad", found=f"needs {', '.join(missing)}", mend=mend)
+    return Finding(what="mix", state="ok", found=f"scipy {machine.version('scipy')}, torch {machine.version('torch')}")
 
 
 def _train() -> Finding:

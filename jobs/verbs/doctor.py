@@ -40,6 +40,7 @@ def findings() -> Iterator[Finding]:
         yield _package(requirement)
     yield machine.spark()
     yield _extra("train", "tokenizers", "the tokens: section of a recipe")
+    yield _extra("mix", "scipy", "the mix: section of a recipe")
     yield from _machine()
     yield _compiled()
     yield _forks()

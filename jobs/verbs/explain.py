@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from jobs.errors import UserError, nearest
-from jobs.steps import SOURCE, STEPS, TOKENS, TRAIN, load_target
+from jobs.steps import MIX, SOURCE, STEPS, TOKENS, TRAIN, load_target
 from jobs.verbs.settings import Setting, settings_of, story_of
 
 WIDTH = 110
@@ -21,6 +21,9 @@ SECTIONS = {
     "recipe": ("jobs.recipe_model:Settings", "the keys at the top of a recipe"),
     "source": (SOURCE, "an entry of sources:"),
     "tokens": (TOKENS, "the section tokens:"),
+    "mix": (MIX, "the section mix:, and gristmill mix"),
+    "constraints": ("mixing.optimum:Constraints", "mix.constraints"),
+    "objective": ("mixing.optimum:Objective", "mix.objective"),
     "train": (TRAIN, "the section train:, and gristmill train pretrain"),
     "sft": ("train:Sft", "gristmill train sft"),
     "proxies": ("train:Proxies", "gristmill train proxies"),

@@ -20,6 +20,7 @@ def run(
     destination: str | None = None,
     domains: Sequence[str] | None = None,
     together: bool = False,
+    mixture: str | None = None,
     sets: Sequence[str] = (),
     json: bool = False,
 ) -> int:
@@ -34,6 +35,10 @@ def run(
         return 0
     if to not in FORMATS:
         raise UserError(f"--to {to}: is no format; {nearest(to, FORMATS, what='formats')}")
+    if mixture is not None:
+        from mixing.loop import read_mixture
+
+        asked = read_mixture(mixture)  # before anything is written
     exported = export(
         out,
         to,
@@ -42,6 +47,10 @@ def run(
         by_domain=not together,
         **options(sets, to, settings_of(to)),
     )
+    if mixture is not None:
+        from mixing.loop.blending import blend
+
+        blend(asked, exported.destination)
     if json:
         print(json_format.dumps(asdict(exported), indent=1))
     else:
