@@ -23,6 +23,7 @@ LAWS: dict[str, str] = {
     "exponential_published": "mixing.laws.exponential:ExponentialPublished",
     "additive_power": "mixing.laws.additive_power:AdditivePower",
     "shared_power": "mixing.laws.shared_power:SharedPower",
+    "parts_power": "mixing.laws.parts_power:PartsPower",
     "chinchilla": "mixing.laws.joint_chinchilla:Chinchilla",
     "joint_additive": "mixing.laws.joint_shukor:JointAdditive",
     "joint_power": "mixing.laws.joint_shukor:JointPower",

@@ -33,8 +33,8 @@ class Exponential(RobustLaw):
     source: ClassVar[str] = "Ye et al. 2024 (Data Mixing Laws), arXiv:2403.16952, eq. M4; MAP"
     convex_equation: ClassVar[bool] = True
 
-    @staticmethod
-    def prior(domains: int) -> Prior:
+    @classmethod
+    def prior(cls, domains: int) -> Prior:
         # Wide: a domain's own t is -10 to -200 on RegMix, others near 0. Chosen on RegMix's training rows.
         return Prior(
             mean=np.r_[-1.5, 1, np.zeros(domains)],
@@ -43,20 +43,20 @@ class Exponential(RobustLaw):
             counts=np.array([FIXED, FIXED, 30]),
         )
 
-    @staticmethod
-    def starts(prior: Prior, domains: int) -> Floats:
+    @classmethod
+    def starts(cls, prior: Prior, domains: int) -> Floats:
         return prior.mean[None]
 
-    @staticmethod
-    def curve(theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    @classmethod
+    def curve(cls, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
         power = _power(theta, weights)
         jacobian = np.empty((*power.shape, theta.shape[1]))
         jacobian[..., C], jacobian[..., K] = 1, power
         jacobian[..., T:] = power[:, :, None] * weights
         return theta[:, [C]] + power, jacobian
 
-    @staticmethod
-    def slope(theta: Floats, weights: Floats) -> Floats:
+    @classmethod
+    def slope(cls, theta: Floats, weights: Floats) -> Floats:
         return _power(theta, weights)[:, :, None] * theta[:, None, T:]
 
     def told(self) -> dict[str, Any]:

@@ -32,24 +32,24 @@ class RobustLaw(Law):
 
     convex_equation: ClassVar[bool] = False
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def curve(theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def curve(cls, theta: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """theta [B, p], weights [n, m] -> standardised values [B, n] and their Jacobian by theta [B, n, p]."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def slope(theta: Floats, weights: Floats) -> Floats:
+    def slope(cls, theta: Floats, weights: Floats) -> Floats:
         """[B, n, m]: derivative of the standardised values by the weights."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def prior(domains: int) -> Prior:
+    def prior(cls, domains: int) -> Prior:
         """Of the parameters for this many domains."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def starts(prior: Prior, domains: int) -> Floats:
+    def starts(cls, prior: Prior, domains: int) -> Floats:
         """[S, p]: where descent begins."""
 
     @classmethod

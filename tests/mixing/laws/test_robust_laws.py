@@ -12,7 +12,7 @@ from mixing.laws.robust_law import RobustLaw
 from mixing.observations.observations import Observations
 from mixing.observations.points import MixingError, Points
 
-SMOOTH = ("shared_power", "additive_power", "exponential")
+SMOOTH = ("shared_power", "additive_power", "parts_power", "exponential")
 
 
 def smooth(name: str) -> type[RobustLaw]:
