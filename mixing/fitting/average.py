@@ -69,7 +69,7 @@ def fit(
         domains=observations.domains, metrics=kept, observations=chosen.only(kept), seed=seed, level=level,
         laws=tuple(trial.law for trial in laws), shares=shares.shares[held], levels=levels, varying=varying,
         errors=_errors(good, shares, live, fold_of, support), support=support,
-        spread=_spread(live), choice=choice, why=_why(choice, shares, fold_of, live),
+        spread=_spread(live), choice=choice, why=_why(choice, fold_of, live),
         warnings=warnings, asked=asked, fold_count=int(fold_of.max()) + 1,
     )  # fmt: skip
 
@@ -105,9 +105,9 @@ def _shares(good: dict[str, Trial], live: Observations, fold_of: npt.NDArray[np.
         # Nothing can be held out of one run: the plainest law stands.
         plain = np.zeros((len(good), metrics))
         plain[-1:] = 1.0
-        return Shares(shares=plain, held_out=plain[None], pooling=0.0)
+        return Shares(shares=plain, held_out=plain[None])
     if not good:
-        return Shares(shares=np.zeros((0, 0)), held_out=np.zeros((1, 0, 0)), pooling=0.0)
+        return Shares(shares=np.zeros((0, 0)), held_out=np.zeros((1, 0, 0)))
     return stack(np.stack([trial.means - live.values for trial in good.values()]), fold_of)
 
 
@@ -150,7 +150,7 @@ def _choice(trials: dict[str, Trial | str], shares: Shares, live: Observations) 
     return tuple(rows)
 
 
-def _why(choice: tuple[Choice, ...], shares: Shares, fold_of: npt.NDArray[np.int64], live: Observations) -> str:
+def _why(choice: tuple[Choice, ...], fold_of: npt.NDArray[np.int64], live: Observations) -> str:
     """What was chosen, by which figures, in a sentence."""
     count = int(fold_of.max()) + 1
     if count == 1:
@@ -167,11 +167,9 @@ def _why(choice: tuple[Choice, ...], shares: Shares, fold_of: npt.NDArray[np.int
     used = [f"{name} {share:.0%} (error {error:.3f})" for share, error, name in sorted(told, reverse=True) if share > 0]
     left = [f"{name} ({error:.3f})" if np.isfinite(error) else f"{name} (not fitted)"
             for share, error, name in sorted(told, key=lambda row: row[1]) if share == 0]  # fmt: skip
-    way = {np.inf: "one set of shares for all metrics", 0.0: "shares by metric"}.get(
-        shares.pooling, "shares by metric, drawn to those of all"
-    )
     told_left = f"; without a share: {', '.join(left)}" if left else ""
+    way = "shares by metric" if len(used) > 1 else "one law"
     return (
-        f"{', '.join(used)}{told_left}; {way if len(used) > 1 else 'one law'}, by {count} folds of held-out runs over "
-        f"{len(live)} rows; errors are root mean squares in the metrics' standard deviations"
+        f"{', '.join(used)}{told_left}; {way}, by {count} folds of held-out runs over {len(live)} rows; errors are "
+        "root mean squares in the metrics' standard deviations"
     )
