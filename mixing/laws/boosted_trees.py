@@ -18,7 +18,7 @@ PUBLISHED = {"learning_rate": 0.01, "num_leaves": 31, "min_child_samples": 20}
 TREES = 1000
 
 LEAST_ROWS = 40
-"""Two leaves of min_child_samples: with fewer rows no tree splits and the law is the mean of what it saw."""
+"""Two leaves of min_child_samples: with fewer rows no tree splits, and the law is the mean of what it saw."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,8 +67,9 @@ class BoostedTrees(Law):
             gain = np.asarray(ensemble.feature_importance("gain"), np.float64)
             shares = gain / gain.sum() if gain.sum() > 0 else gain
             told[metric] = {"gain": dict(zip(self.domains, map(float, shares), strict=True))}
-            if rows < LEAST_ROWS:
-                told[metric]["warning"] = f"{rows} runs: trees cannot split below {LEAST_ROWS} runs; this is their mean"
+            if not gain.any():
+                why = f"trees cannot split below {LEAST_ROWS} runs" if rows < LEAST_ROWS else "no tree could split"
+                told[metric]["warning"] = f"{rows} runs: {why}; this is their mean"
         return told
 
 
