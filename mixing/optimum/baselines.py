@@ -36,17 +36,15 @@ def unimax(unique_tokens: Floats, tokens: float, epochs: float = UNIMAX_EPOCHS) 
     return np.asarray(given / given.sum())
 
 
-def baselines(
-    natural: Floats | None, prior: Floats | None, unique_tokens: Floats, tokens: float, epochs: float, count: int
-) -> dict[str, Floats]:
-    """Those that can be made from what is known, by name; count: of domains."""
+def baselines(unique_tokens: Floats, tokens: float, epochs: float) -> dict[str, Floats]:
+    """Those that can be made from what is known, by name. unique_tokens: [m], NaN or inf where unknown."""
+    count = len(unique_tokens)
     found = {"uniform": np.full(count, 1 / count)}
-    if prior is not None:
-        found["prior"] = prior
-    if natural is not None:
-        found["natural"] = natural
-        found |= {f"temperature {exponent}": temperature(natural, exponent) for exponent in TEMPERATURES}
-    known = np.isfinite(tokens) and np.isfinite(unique_tokens).all() and (unique_tokens > 0).any()
-    if known:
+    if not np.isfinite(unique_tokens).all() or not (unique_tokens > 0).any():
+        return found
+    natural = unique_tokens / unique_tokens.sum()
+    found["natural"] = natural
+    found |= {f"temperature {exponent}": temperature(natural, exponent) for exponent in TEMPERATURES}
+    if np.isfinite(tokens):
         found[f"UniMax {epochs:g} epochs"] = unimax(unique_tokens, tokens, epochs)
     return found

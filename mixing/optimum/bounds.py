@@ -86,12 +86,12 @@ def prices(problem: Problem, weights: Floats, tokens: float = np.nan) -> tuple[P
     for number in range(len(kinks)):
         upper[number, pieces + limits + rows + number] = 1
         upper[number, pieces + limits + rows - 1] = -1
-    one = np.zeros((1, width))
-    one[0, :pieces] = 1
+    total = np.zeros((1, width))
+    total[0, :pieces] = 1
     bounds = [(0, None)] * (width - 2) + [(None, None), (0, None)]
     found = linprog(
         np.eye(width)[-1], A_ub=np.vstack([below, above, upper]), b_ub=np.zeros(2 * len(weights) + len(kinks)),
-        A_eq=one, b_eq=[1.0], bounds=bounds, method="highs",
+        A_eq=total, b_eq=[1.0], bounds=bounds, method="highs",
     )  # fmt: skip
     if found.x is None:
         return ()

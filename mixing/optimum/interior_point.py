@@ -81,8 +81,11 @@ class _Here:
     kept_slopes: Floats
 
 
-def minimise_convex(problem: Problem) -> Floats | None:
-    """The mixture of least objective ([m]), strictly inside; None where the feasible set has no inside."""
+def minimise_convex(problem: Problem, *, within: float = 0.0) -> Floats | None:
+    """The mixture of least objective ([m]), strictly inside; None where the feasible set has no inside.
+
+    within: stop at about so much above the least, well inside every constraint, in the objective's unit.
+    """
     found = _inside(problem)
     if found is None:
         return None
@@ -95,7 +98,7 @@ def minimise_convex(problem: Problem) -> Floats | None:
     told = problem.evaluate(x[None, :domains])
     slope = told.slopes[0] - told.slopes[0].mean(axis=1, keepdims=True)
     size = max(float(np.abs(slope).max()), 1e-12 * float(np.abs(told.pieces).max()), 1e-300)
-    return _descend(replace(barrier, size=size), x, stop_below=-np.inf)[:domains]
+    return _descend(replace(barrier, size=size), x, gap=max(within / size, _GAP))[:domains]
 
 
 def _inside(problem: Problem) -> tuple[Floats, _Barrier] | None:
@@ -130,13 +133,13 @@ def _inside(problem: Problem) -> tuple[Floats, _Barrier] | None:
     return np.asarray(found.x[:-1], np.float64), barrier
 
 
-def _descend(barrier: _Barrier, x: Floats, *, stop_below: float) -> Floats:
+def _descend(barrier: _Barrier, x: Floats, *, gap: float = _GAP, stop_below: float = -np.inf) -> Floats:
     """Newton steps on the barrier, while it gets sharper."""
     sharpness = 1.0
     here = barrier.at(x, sharpness)
     assert here is not None
     count = len(here.left) + len(here.gaps)
-    while count / sharpness > _GAP:
+    while count / sharpness > gap:
         here = barrier.at(x, sharpness)
         for _ in range(_NEWTON_STEPS):
             if here is None or here.largest < stop_below:
@@ -158,7 +161,7 @@ def _step(barrier: _Barrier, x: Floats, here: _Here, sharpness: float) -> tuple[
     if barrier.feasibility:
         of_limits, of_pieces = sharpness * here.shares, np.zeros(len(barrier.problem.coefficients))
     hessian = pulls.T @ pulls
-    hessian[:domains, :domains] += barrier.problem.curvature(x[:domains], of_pieces, of_limits)
+    hessian[:domains, :domains] += barrier.problem.curvature(x[None, :domains], of_pieces[None], of_limits[None])[0]
     if len(here.gaps) > 1:
         spread = (here.slopes.T / here.gaps**2) @ here.slopes
         mean = (1 / here.gaps**2) @ here.slopes

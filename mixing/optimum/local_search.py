@@ -40,10 +40,10 @@ def minimise_locally(
             search.value, search.start(start), jac=search.slope, bounds=search.bounds(),
             constraints=search.constraints(), method="SLSQP", options={"maxiter": iterations, "ftol": _TOLERANCE},
         )  # fmt: skip
-    end = problem.polytope.project(np.maximum(np.nan_to_num(found.x[: len(start)]), 0))
+    end: Floats = problem.polytope.project(np.maximum(np.nan_to_num(found.x[: len(start)]), 0))
     if feasibility or not problem.limit_names or problem.worst_limit(start[None, :])[0] > 0:
         return end
-    return pulled(start, end[None, :], lambda rows: problem.worst_limit(rows) <= 0)[0]
+    return np.asarray(pulled(start, end[None, :], lambda rows: problem.worst_limit(rows) <= 0)[0])
 
 
 Keeps = Callable[[Floats], npt.NDArray[np.bool_]]

@@ -15,8 +15,8 @@ from mixing.optimum.bounds import Price
 class Alternative:
     """A mixture beside the optimum, under the same law.
 
-    excess: its predicted objective less the optimum's. keeps: whether it keeps every constraint. metrics, low, high: the
-    predictions, and their interval where the law has one. change: total variation distance from the optimum.
+    excess: its predicted objective less the optimum's. keeps: whether it keeps every constraint. change: total
+    variation distance from the optimum. metrics, low, high: the predictions, and their interval where the law has one.
     """
 
     name: str
@@ -34,8 +34,8 @@ class Alternative:
 class Certificate:
     """How the optimum was found and what is known of it.
 
-    convex: the problem is, for sure; then no mixture is below `bound`, and gap is (value - bound) / |value|. Else the best
-    of `starts` searches, of which `agreed` ended within 1e-6 of it, and bound and gap are None.
+    convex: the problem is, for sure; then no mixture is below `bound`, and gap is (value - bound) / |value|. Else it is
+    the best of `starts` searches, of which `agreed` ended within 1e-6 of it, and bound and gap are None.
     excess: the largest amount by which a linear constraint is missed (rounding).
     """
 
@@ -84,9 +84,9 @@ class Shift:
 class Mixture:
     """The best mixture under an objective and constraints.
 
-    domains, weights: names and [m]. value: the predicted objective; low, high: its interval, as wide as if the errors of
-    all metrics went together, or None. metrics and their interval by name.
-    tokens, epochs: by domain, where the run's length and unique tokens are known, else None (inf epochs: none are there).
+    domains, weights: names and [m]. value: the predicted objective; low, high: its interval, as wide as if the errors
+    of all metrics went together, or None. metrics and their interval by name.
+    tokens, epochs: by domain, where the run's length and unique tokens are known, else None (inf: none are there).
     prices: of the constraints that bind. near: the near-optimal set. sensitivity: optima of other laws or fewer runs.
     unconstrained: the optimum over all mixtures, a diagnosis. comparisons: mixtures that people use. warnings: a line
     each.

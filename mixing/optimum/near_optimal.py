@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mixing.observations.points import Floats
-from mixing.optimum.local_search import Keeps, minimise_locally, pulled
+from mixing.optimum.local_search import minimise_locally, pulled
 from mixing.optimum.problem import Problem
 
 _ITERATIONS = 40
-_SHAPED = 24
-"""Domains up to which ranges are solved for; beyond it they are looked for along straight lines and between ends."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,12 +33,13 @@ class NearOptimal:
 def near_optimal(problem: Problem, optimum: Floats, *, within: float, seed: int = 0, count: int = 64) -> NearOptimal:
     """The near-optimal set around an optimum, which is one of it. within: in the objective's unit."""
     level = float(problem.values(optimum[None, :])[0]) + within
+    missed = max(0.0, float(problem.worst_limit(optimum[None, :])[0]))
 
     def keeps(rows: Floats) -> npt.NDArray[np.bool_]:
-        return np.asarray((problem.values(rows) <= level) & (problem.worst_limit(rows) <= 0))
+        return np.asarray((problem.values(rows) <= level) & (problem.worst_limit(rows) <= missed))
 
     ends = pulled(optimum, problem.polytope.vertices, keeps, rounds=20)
-    if len(optimum) <= _SHAPED and not problem.flat:
+    if not problem.flat:
         costs = np.vstack([np.eye(len(optimum)), -np.eye(len(optimum))])
         starts = ends[(costs @ ends.T).argmin(axis=1)]
         solved = [
@@ -49,7 +48,7 @@ def near_optimal(problem: Problem, optimum: Floats, *, within: float, seed: int 
         ]
         ends = np.vstack([ends, pulled(optimum, np.array(solved), keeps, rounds=20)])
     reached = np.vstack([optimum[None, :], problem.polytope.project(ends)])
-    sample = _scattered(problem, optimum, reached, keeps, seed, count)
+    sample = pulled(optimum, _between(problem.law.domains, reached, seed, count), keeps, rounds=12)
     every = np.vstack([reached[keeps(reached)], optimum[None, :], sample])
     return NearOptimal(
         within=within,
@@ -60,12 +59,9 @@ def near_optimal(problem: Problem, optimum: Floats, *, within: float, seed: int 
     )
 
 
-def _scattered(
-    problem: Problem, optimum: Floats, reached: Floats, keeps: Keeps, seed: int, count: int
-) -> Floats:  # fmt: skip
-    """Mixtures between the ends, drawn back to the optimum where they are not as good."""
-    order = np.argsort(np.array(problem.law.domains))
-    ends = reached[np.lexsort(reached[:, order].T.round(6))]
-    # Few ends each: means of many all lie in the middle.
+def _between(domains: tuple[str, ...], ends: Floats, seed: int, count: int) -> Floats:
+    """Mixtures between a few ends each: means of many would all lie in the middle."""
+    order = np.argsort(np.array(domains))
+    sorted_ends = ends[np.lexsort(ends[:, order].T.round(6))]
     shares = np.random.default_rng(seed).dirichlet(np.full(len(ends), 1.5 / len(ends)), count)
-    return pulled(optimum, shares @ ends, keeps, rounds=12)
+    return np.asarray(shares @ sorted_ends)

@@ -79,22 +79,18 @@ class _Work:
 
     def hints(self) -> Floats:
         """[h, m]: mixtures worth starting from."""
-        return np.array(list(self.usual().values()))
+        known = list(self.usual().values())
+        if self.constraints.no_regression is not None:
+            known.insert(0, self.constraints.baseline_weights(self.law.domains))
+        return np.array(known)
 
     def usual(self) -> dict[str, Floats]:
         """Mixtures that people use, and the best that was run."""
-        domains = self.law.domains
         unique, tokens = self.problem.at.unique_tokens[0], float(self.problem.at.tokens[0])
-        known = np.isfinite(unique).all() and (unique > 0).any()
         most = self.constraints.max_epochs
-        found = baselines(
-            unique / unique.sum() if known else None,
-            self.problem.prior,
-            unique,
-            tokens,
-            most if isinstance(most, float) else UNIMAX_EPOCHS,
-            len(domains),
-        )
+        found = baselines(unique, tokens, most if isinstance(most, float) else UNIMAX_EPOCHS)
+        if self.problem.prior is not None:
+            found["prior"] = self.problem.prior
         best = self._best_run()
         return {"best run": best, **found} if best is not None else found
 
@@ -203,9 +199,7 @@ class _Work:
         return Flatness(within=near.within, ranges=ranges, sample=sample, farthest=near.farthest)
 
     def _sensitivity(self, weights: Floats, refits: int) -> Any:
-        found = shifts(
-            self.problem, weights, members(self.law), self.objective, self.constraints, seed=self.seed
-        )  # fmt: skip
+        found = shifts(self.problem, weights, members(self.law), self.objective, self.constraints, seed=self.seed)
         if refits:
             if self.observations is None:
                 raise MixingError("refits: needs the runs the law was fitted to; give observations")
@@ -215,9 +209,7 @@ class _Work:
 
     def _unconstrained(self, solution: Solution) -> Alternative | None:
         """The optimum over all mixtures; None where it is the same."""
-        plain = replace(
-            Constraints(), prior=self.constraints.prior, unique_tokens=self.constraints.unique_tokens
-        )  # fmt: skip
+        plain = replace(Constraints(), prior=self.constraints.prior, unique_tokens=self.constraints.unique_tokens)
         free = Problem.of(self.law, self.problem.at, self.objective, plain)
         if not len(self.problem.limit_names) and self.problem.polytope.contains(free.polytope.vertices).all():
             return None

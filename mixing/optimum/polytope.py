@@ -212,7 +212,9 @@ class Polytope:
         far = np.where(np.isfinite(far), np.maximum(far, 0), 0.0)  # a direction of zeros leads nowhere
         if self.prior is not None:
             low, high, middle = np.zeros(len(weights)), far, far
-            for _ in range(60):
+            for _ in range(50):
+                if (low == high).all():
+                    break
                 inside = np.maximum(weights + middle[:, None] * directions - self.prior, 0).sum(axis=1) <= self.change
                 low, high = np.where(inside, middle, low), np.where(inside, high, middle)
                 middle = (low + high) / 2

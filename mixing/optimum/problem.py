@@ -113,10 +113,10 @@ class Problem:
         """Whether every piece and every limit is convex for sure."""
         if self.objective.pessimism or self._discounted:
             return False
-        used = (self.coefficients != 0).any(axis=0)
-        sign = (self.coefficients >= 0).all(axis=0)
+        used = np.asarray((self.coefficients != 0).any(axis=0))
+        sign = np.asarray((self.coefficients >= 0).all(axis=0))
         limited = np.isfinite(self.allowed)
-        surely = np.broadcast_to(self.law.convex, used.shape)
+        surely = np.broadcast_to(self.law.convex, sign.shape)
         return bool((surely[used] & sign[used]).all() and surely[limited].all())
 
     @cached_property
@@ -233,17 +233,21 @@ class Problem:
         return np.asarray(np.einsum("pk,njk->npj", np.abs(self.coefficients), rise))
 
     def curvature(self, weights: Floats, of_pieces: Floats, of_limits: Floats) -> Floats:
-        """[m, m]: of pieces and limits with these multipliers at one mixture, as if weights were free of their sum.
+        """[n, m, m]: of pieces and limits with multipliers [n, p] and [n, c], as if weights were free of their sum.
 
         By central differences of the law's gradients, all in one call.
         """
+        count, domains = weights.shape
         steps = np.minimum(np.maximum(_STEP * weights, 1e-9), 0.5 * np.maximum(weights, 1e-12))
-        moved = np.diag(steps)
-        told = self.evaluate(np.vstack([weights + moved, weights - moved]))
-        slopes = np.einsum("p,npm->nm", of_pieces, told.slopes) + np.einsum("c,ncm->nm", of_limits, told.limit_slopes)
-        half = len(weights)
-        found = (slopes[:half] - slopes[half:]) / (2 * steps[:, None])
-        return np.asarray((found + found.T) / 2)
+        moved = steps[:, None, :] * np.eye(domains)
+        both = np.stack([weights[:, None, :] + moved, weights[:, None, :] - moved])
+        told = self.evaluate(both.reshape(-1, domains))
+        shape = (2, count, domains)
+        slopes = np.einsum("np,snjpm->snjm", of_pieces, told.slopes.reshape(*shape, -1, domains))
+        limits = told.limit_slopes.reshape(*shape, len(self.limit_names), domains)
+        slopes = slopes + np.einsum("nc,snjcm->snjm", of_limits, limits)
+        found = (slopes[0] - slopes[1]) / (2 * steps[:, :, None])
+        return np.asarray((found + found.transpose(0, 2, 1)) / 2)
 
 
 def entropy(weights: Floats) -> Floats:

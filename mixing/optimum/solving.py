@@ -53,30 +53,35 @@ def solve(problem: Problem, hints: Floats, *, seed: int = 0, starts: int = _STAR
         from mixing.optimum.tree_search import search
 
         weights, value = search(problem, hints, seed=seed)
+        _check(problem, weights)
         return Solution(weights=weights, value=value, method="search, since the law has no slopes")
     return _many(problem, hints, seed=seed, starts=starts)
 
 
 def _convex(problem: Problem, hints: Floats, seed: int) -> Solution | None:
     inside = minimise_convex(problem)
-    tried = [] if inside is None else [problem.polytope.project(inside), _snapped(problem, inside)]
     if inside is None:
-        tried = [_many(problem, hints, seed=seed, starts=2).weights]
-    kept = [weights for weights in tried if problem.worst_limit(weights[None, :])[0] <= TOLERANCE]
-    if not kept:
+        method, tried = "sequential quadratic programming", [_many(problem, hints, seed=seed, starts=2).weights]
+    else:
+        method, tried = "interior point", [problem.polytope.project(inside), _snapped(problem, inside)]
+    tried = [weights for weights in tried if problem.worst_limit(weights[None, :])[0] <= TOLERANCE]
+    if not tried:
         return None
-    values = problem.values(np.array(kept))
-    bounds = [lower_bound(problem, weights) for weights in kept]
-    best = int(np.argmin(values - np.array(bounds)))
-    size = max(abs(float(values[best])), 1e-300)
-    # Bounds at the optimum (weights of exactly 0) are told where they cost no more than the gap that is promised.
-    for place in range(len(kept) - 1, -1, -1):
-        if values[place] - bounds[place] <= _GAP * size:
-            best = place
-            break
-    gap = max(float(values[best] - max(bounds)) / size, 0.0)
-    method = "interior point" if inside is not None else "sequential quadratic programming"
-    return Solution(weights=kept[best], value=float(values[best]), method=method, bound=float(max(bounds)), gap=gap)
+    bounds = [lower_bound(problem, weights) for weights in tried]
+    value = float(problem.values(tried[0][None, :])[0])
+    size = max(abs(value), 1e-300)
+    if inside is not None and value - max(bounds) > _GAP * size:
+        tried.append(minimise_locally(problem, inside))
+        bounds.append(lower_bound(problem, tried[-1]))
+    values, bound = problem.values(np.array(tried)), max(bounds)
+    # Weights of exactly 0 are told where they cost no more than the gap that is promised.
+    best, most = int(np.argmin(values)), -1
+    for place, weights in enumerate(tried):
+        at_bounds = int((weights == problem.polytope.lower).sum())
+        if values[place] - bound <= _GAP * size and at_bounds > most:
+            best, most = place, at_bounds
+    gap = max(float(values[best] - bound) / size, 0.0)
+    return Solution(weights=tried[best], value=float(values[best]), method=method, bound=bound, gap=gap)
 
 
 def _snapped(problem: Problem, inside: Floats) -> Floats:
@@ -90,7 +95,7 @@ def _snapped(problem: Problem, inside: Floats) -> Floats:
 def _many(problem: Problem, hints: Floats, *, seed: int, starts: int) -> Solution:
     """From the hints and the best of a sample that is spread over what is feasible."""
     polytope = problem.polytope
-    sample = np.vstack([hints, polytope.centre()[None, :], polytope.sample(_SAMPLES, seed=seed)])
+    sample = np.vstack([hints, polytope.centre()[None, :], polytope.sample(_SAMPLES, seed=seed, steps=40)])
     sample = _feasible(problem, sample)
     values = problem.values(sample)
     chosen = list(range(min(len(hints), starts // 2, len(sample))))

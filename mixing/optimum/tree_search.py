@@ -15,6 +15,7 @@ _SAMPLES = 16_384
 _KEPT = 16
 _MEAN_OF = 128
 _ROUNDS = 60
+_MISSED = 1e100
 
 
 def search(problem: Problem, hints: Floats, *, seed: int) -> tuple[Floats, float]:
@@ -22,11 +23,11 @@ def search(problem: Problem, hints: Floats, *, seed: int) -> tuple[Floats, float
     random = np.random.default_rng(seed)
     polytope = problem.polytope
     even = polytope.sample(_SAMPLES // 4, seed=seed, steps=40)
-    vertices = np.vstack([hints, polytope.vertices, even[: len(hints) + 8]])
-    corners = random.dirichlet(np.full(len(vertices), 0.2), _SAMPLES // 2) @ vertices
+    ends = np.vstack([hints, polytope.vertices, even[: len(hints) + 8]])
+    corners = random.dirichlet(np.full(len(ends), 0.2), _SAMPLES // 2) @ ends
     about = hints[random.integers(len(hints), size=_SAMPLES // 4)]
     pulls = random.random((len(about), 1)) ** 2
-    sample = np.vstack([hints, even, corners, (1 - pulls) * about + pulls * even[: len(about)]])
+    sample = np.vstack([hints, polytope.vertices, even, corners, (1 - pulls) * about + pulls * even[: len(about)]])
     values = _values(problem, sample)
     order = np.argsort(values, kind="stable")
     mean = sample[order[:_MEAN_OF]].mean(axis=0)
@@ -66,5 +67,6 @@ def _moves(problem: Problem, at: Floats, step: Floats, random: np.random.Generat
 
 
 def _values(problem: Problem, weights: Floats) -> Floats:
-    """The objective, without end where a limit is missed."""
-    return np.where(problem.worst_limit(weights) <= 0, problem.values(weights), np.inf)
+    """The objective; where a limit is missed far above it, the more so the more it is missed."""
+    values, missed = problem.values(weights), problem.worst_limit(weights)
+    return np.where(missed <= 0, values, _MISSED * (1 + np.maximum(missed, 0)))
