@@ -35,7 +35,7 @@ PRIOR_RUNS = 2.0
 
 USUAL_LENGTH, LENGTH_FACTOR = 0.7, 0.7
 """Of the lengths before the misses are seen, and the standard deviation of its logarithm."""
-LEAST_SHARE = 0.02
+LEAST_SHARE = 0.05
 """Grid points whose posterior is below this share of the best one's are left out."""
 
 

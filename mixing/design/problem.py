@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from mixing.design.surrogate import Surrogate, Value, surrogate
-from mixing.fitting.folds import SAME_DIGITS, canonical
+from mixing.fitting.grouping import SAME_DIGITS, canonical
 from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
@@ -112,10 +112,6 @@ class Problem:
         assert self.observations is not None
         if isinstance(law, Law):
             return law
-        if isinstance(law, str) and law != "auto":
-            from mixing.laws import law_class
-
-            return law_class(law).fit(self.observations, seed=self.seed)
         from mixing.fitting import fit
 
         return fit(self.observations, law=law or "auto", seed=self.seed)

@@ -33,6 +33,8 @@ FEWEST_FIRST = 12
 TEACHING = 0.125
 """Share of a batch that goes to variance, the rest going to the knowledge gradient: in simulated worlds 0 to .25 came
 to the same (bench.mixing_design); one run of eight guards against a law that is wrong where nobody looks."""
+TIED = 0.15
+"""Share of the first runs that are made again at each dearer size."""
 EVEN, NEAR = 400, 60
 """Candidates: over the feasible set, and around each of a few good mixtures."""
 SPREADS = (0.2, 0.07, 0.02)
@@ -105,13 +107,15 @@ def first_lacking(problem: Problem) -> int:
 
 
 def filling(problem: Problem, n: int) -> list[Pick]:
-    """Runs that fill space, at the cheapest size."""
-    mixtures = first_runs(problem.polytope, problem.natural, n, problem.mixtures, problem.seed)
-    size = min(problem.sizes, key=lambda name: problem.sizes[name][1])
-    whys = ["far from all other runs"] * n
+    """Runs that fill space, at the cheapest size; a few of them again at each other size, which ties sizes together."""
+    cheapest, *dearer = sorted(problem.sizes, key=lambda name: problem.sizes[name][1])
+    again = [(size, row) for row in range(max(1, round(TIED * n))) for size in dearer][: n // 2]
+    mixtures = first_runs(problem.polytope, problem.natural, n - len(again), problem.mixtures, problem.seed)
+    whys = ["tells most of the mixtures no run is near to"] * len(mixtures)
     if not len(problem.mixtures):
         whys[0] = "the natural mixture, the baseline"
-    return [Pick(weights=row, size=size, why=why) for row, why in zip(mixtures, whys, strict=True)]
+    picked = [Pick(weights=row, size=cheapest, why=why) for row, why in zip(mixtures, whys, strict=True)]
+    return picked + [Pick(weights=mixtures[row], size=size, why="the same at another size") for size, row in again]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

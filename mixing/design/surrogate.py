@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mixing.design.belief import Belief
 from mixing.design.discrepancy import Discrepancy, Guess, fit_discrepancy
 from mixing.fitting.fitted import Fitted
-from mixing.fitting.folds import SAME_DIGITS, folds
+from mixing.fitting.grouping import SAME_DIGITS, folds
 from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, Points
