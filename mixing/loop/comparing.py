@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from mixing.loop.mixture_file import MixtureFile
 from mixing.observations.points import MixingError
+from mixing.optimum.objective import Objective
+
+OBJECTIVE: Final = "objective"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One metric: its prediction and interval, and what the runs (seeds) gave. `objective` is one of them.
+    """One metric (or "objective"): its prediction and interval, and what the runs (seeds) gave.
 
     inside: of each run, whether it lies in the interval, which is made for single runs.
     """
@@ -59,16 +64,27 @@ class Comparison:
         ]
 
 
-def compare(mixture: MixtureFile, measured: Mapping[str, float] | Sequence[Mapping[str, float]]) -> Comparison:
+def compare(
+    mixture: MixtureFile, measured: Mapping[str, float] | Sequence[Mapping[str, float]], *, natural: bool = False
+) -> Comparison:
     """Predictions of a mixture held against runs trained on it. measured: {metric: value}, one a run (seed).
 
-    The proxies' predictions hold at the proxies' scale: of a larger model only the order of mixtures is expected to
-    hold, and its losses to lie below. Raises MixingError where no metric is in both.
+    natural: the runs were trained on the file's natural mixture instead. The objective is worked out from its metrics.
+    Predictions hold at the proxies' scale: of a larger model only the order of mixtures is expected to hold, and its
+    losses to lie below. Raises MixingError where no metric is in both.
     """
+    told = mixture.natural if natural else mixture
+    if told is None:
+        raise MixingError("compare: the mixture file tells of no natural mixture; compare with the mixture")
     runs = [measured] if isinstance(measured, Mapping) else list(measured)
-    known = {**mixture.predicted}
+    if mixture.minimised is not None:
+        runs = [{**run, OBJECTIVE: _objective(mixture.minimised, run)} for run in runs]
+    predicted = {
+        **({} if told.objective is None else {OBJECTIVE: told.objective}),
+        **dict(sorted(told.predicted.items())),
+    }
     rows = []
-    for metric, one in sorted(known.items()):
+    for metric, one in predicted.items():
         values = tuple(float(run[metric]) for run in runs if math.isfinite(run.get(metric, math.nan)))
         if values:
             inside = tuple(one.low <= value <= one.high for value in values)
@@ -77,9 +93,16 @@ def compare(mixture: MixtureFile, measured: Mapping[str, float] | Sequence[Mappi
             )
     if not rows:
         raise MixingError(
-            f"compare: none of {', '.join(sorted(known)) or 'no metric'} was measured; measure what was predicted"
+            f"compare: none of {', '.join(predicted) or 'no metric'} was measured; measure what was predicted"
         )
     return Comparison(level=mixture.level, rows=tuple(rows))
+
+
+def _objective(minimised: Objective, run: Mapping[str, float]) -> float:
+    """NaN where the run lacks one of its metrics."""
+    names = tuple(dict.fromkeys((*minimised.weights, *minimised.worst)))
+    values = np.array([[run.get(name, math.nan) for name in names]])
+    return float(minimised.value(names, values)[0])
 
 
 def metrics_of(trained: Mapping[str, Any]) -> dict[str, float]:

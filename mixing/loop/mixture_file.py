@@ -15,14 +15,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mixing.observations.points import MixingError
+from mixing.optimum.objective import Objective
 from shards.store import filesystem, write_json
 
 if TYPE_CHECKING:
-    from train.pretrain import Change, Pretrain
+    from train.pretrain import Pretrain
 
 FORMAT: Final = "gristmill-mixture-1"
 SUM_TOLERANCE: Final = 1e-6
@@ -48,17 +49,40 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixtureFile:
-    """A mixture, its tokens and epochs, and what it is predicted to give. Domains go by name."""
+class Forecast:
+    """What is predicted of new runs on a mixture: the objective and each metric, with intervals."""
 
     weights: Mapping[str, float]
+    objective: Interval | None = None
+    predicted: Mapping[str, Interval] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "weights": dict(self.weights),
+            "objective": None if self.objective is None else asdict(self.objective),
+            "predicted": {name: asdict(one) for name, one in self.predicted.items()},
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        return cls(
+            weights={name: float(weight) for name, weight in told["weights"].items()},
+            objective=_interval(told["objective"]) if told.get("objective") else None,
+            predicted={name: _interval(one) for name, one in (told.get("predicted") or {}).items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureFile(Forecast):
+    """A mixture, its tokens and epochs, and what it is predicted to give. Domains go by name."""
+
     tokens: float | None = None
     unique_tokens: Mapping[str, float] | None = None
     max_epochs: Mapping[str, float] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
     level: float | None = None
-    objective: Interval | None = None
-    predicted: Mapping[str, Interval] = field(default_factory=dict)
+    minimised: Objective | None = None
+    natural: Forecast | None = None
     runs: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,30 +115,26 @@ class MixtureFile:
         if len(self.phases) > 1:
             if train is None:
                 raise MixingError("phases: need the run's length to know where they begin; give train.steps")
-            told |= {"weights": dict(self.phases[0].weights), "changes": self._changes(train)}
+            told |= self._phased(train)
         return told
 
-    def _changes(self, train: Pretrain) -> tuple[Change, ...]:
+    def _phased(self, train: Pretrain) -> dict[str, Any]:
+        """Weights of the first phase, and changes for the others: phases as whole steps, whose total stays exact."""
+        from mixing.grids import Curriculum
         from train.pretrain import Change
 
-        steps, later = train.total_steps, range(1, len(self.phases))
-        begins = [0, *(round(steps * math.fsum(one.share for one in self.phases[:at])) for at in later)]
-        for number, (begin, end) in enumerate(zip(begins, [*begins[1:], steps], strict=True), 1):
-            if begin >= end:
-                raise MixingError(f"phases: phase {number} of a run of {steps} steps is shorter than one; train longer")
-        found = {one.at_step: one for one in train.changes}
-        for at in later:
-            held = found.get(begins[at], Change(at_step=begins[at]))
-            found[begins[at]] = replace(held, weights=dict(self.phases[at].weights))
-        return tuple(found[step] for step in sorted(found))
+        phases = [{"share": one.share, "weights": dict(one.weights)} for one in self.phases]
+        whole, begins = Curriculum.of(phases).in_steps(train.total_steps)
+        changes = {one.at_step: one for one in train.changes}
+        for step, phase in list(zip(begins, whole.phases, strict=True))[1:]:
+            changes[step] = replace(changes.get(step, Change(at_step=step)), weights=phase["weights"])
+        return {"weights": whole.phases[0]["weights"], "changes": tuple(changes[step] for step in sorted(changes))}
 
     def to_json(self) -> dict[str, Any]:
-        def told(one: Interval) -> dict[str, float]:
-            return {"value": one.value, "low": one.low, "high": one.high}
-
+        goal = self.minimised
         return {
+            **super().to_json(),
             "format": FORMAT,
-            "weights": dict(self.weights),
             "tokens": self.tokens,
             "tokens_by_domain": self.tokens_by_domain,
             "unique_tokens": None if self.unique_tokens is None else dict(self.unique_tokens),
@@ -122,8 +142,8 @@ class MixtureFile:
             "max_epochs": dict(self.max_epochs),
             "phases": [{"share": one.share, "weights": dict(one.weights)} for one in self.phases],
             "level": self.level,
-            "objective": None if self.objective is None else told(self.objective),
-            "predicted": {name: told(one) for name, one in self.predicted.items()},
+            "minimised": None if goal is None else {"weights": goal.weights, "worst": list(goal.worst)},
+            "natural": None if self.natural is None else self.natural.to_json(),
             "runs": self.runs,
             "provenance": dict(self.provenance),
         }
@@ -150,24 +170,25 @@ def read_mixture(url: str) -> MixtureFile:
         raise MixingError(f"{url}: is no JSON; run the mix step again") from None
     _check(url, told)
 
-    def interval(one: Mapping[str, float]) -> Interval:
-        return Interval(value=float(one["value"]), low=float(one["low"]), high=float(one["high"]))
-
     try:
         return MixtureFile(
-            weights={name: float(weight) for name, weight in told["weights"].items()},
+            **vars(Forecast.of(told)),
             tokens=told.get("tokens"),
             unique_tokens=told.get("unique_tokens"),
             max_epochs=told.get("max_epochs") or {},
             phases=tuple(Phase(share=one["share"], weights=one["weights"]) for one in told.get("phases") or ()),
             level=told.get("level"),
-            objective=interval(told["objective"]) if told.get("objective") else None,
-            predicted={name: interval(one) for name, one in (told.get("predicted") or {}).items()},
+            minimised=Objective(**told["minimised"]) if told.get("minimised") else None,
+            natural=Forecast.of(told["natural"]) if told.get("natural") else None,
             runs=int(told.get("runs") or 0),
             provenance=told.get("provenance") or {},
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise MixingError(f"{url}: not a whole mixture file; run the mix step again") from None
+
+
+def _interval(told: Mapping[str, float]) -> Interval:
+    return Interval(value=float(told["value"]), low=float(told["low"]), high=float(told["high"]))
 
 
 def _check(url: str, told: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 from pydantic.dataclasses import dataclass
@@ -20,6 +20,7 @@ Worth = Annotated[float, Field(ge=0, allow_inf_nan=False)] | Annotated[str, Fiel
 
 TOKENS_PER_PARAMETER = 20.0
 """Length of a proxy where none is said. SOURCE: Hoffmann et al. 2022, arXiv:2203.15556."""
+SUM_TOLERANCE = 1e-6
 RUNS_PER_DOMAIN, FEWEST_RUNS, BATCH_RUNS = 4, 16, 8
 """Budget and batch where none is said: 64 runs of 17 domains rank mixtures at .985, twice as many at .989, and from 24
 runs on batches of 8 were measured (on RegMix's published runs, see bench/)."""
@@ -66,6 +67,24 @@ class Swarm(Proxies):
 
 
 @dataclass(frozen=True, kw_only=True, config=_CONFIG)
+class Phases:
+    """A curriculum whose total is the mixture: phases with weights of their own, see mixing.grids.curriculum.
+
+    shares: of the run's tokens, phase by phase, sum 1; such as [0.9, 0.1] for a last phase while the rate decays.
+    forward: {domain: ratio}, how dense a domain is in the last phase against the first, compared with the others.
+    """
+
+    shares: Annotated[tuple[Number, ...], Field(min_length=1)]
+    forward: dict[str, Number] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Phases:
+        if abs(sum(self.shares) - 1) > SUM_TOLERANCE:
+            raise ValueError(f"shares: sum to {sum(self.shares):.6g}; the shares of phases sum to 1")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, config=_CONFIG)
 class Mix:
     """Find the mixture of domains to train on: train small models on many, fit a law, take its optimum.
 
@@ -86,6 +105,7 @@ class Mix:
         to 4 epochs are about as good as fresh tokens, Muennighoff et al. 2023, arXiv:2305.16264.
     law: "auto" (an average of the best, by cross-validation), a name of mixing.laws.LAWS, or several to choose among.
     method: how runs are proposed, as mixing.design.propose takes it.
+    phases: a curriculum, several phases whose total is the mixture; none where nothing is said.
     observations: earlier tables of observations (paths or URLs) that the loop starts from, beside what it measures.
     level: of all intervals. seed: of proposals and fits; the proxies have seeds of their own.
     """
@@ -108,7 +128,8 @@ class Mix:
     parameters: Number | None = None
     max_epochs: Number | dict[str, Number] | None = 4.0
     law: str | tuple[str, ...] = "auto"
-    method: str = "auto"
+    method: Literal["auto", "space_filling", "variance", "expected_improvement", "knowledge_gradient"] = "auto"
+    phases: Phases | None = None
     observations: tuple[str, ...] = ()
     level: float = Field(default=0.9, gt=0, lt=1)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
@@ -133,6 +154,11 @@ class Mix:
     def first(self, domains: int) -> int:
         """Proxies of the first round."""
         return min(self.budget(domains), self.first_runs or -(-self.budget(domains) // 2))
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the worth of more runs is asked at all."""
+        return self.least_worth(1.0) > 0
 
     def least_worth(self, value: float) -> float:
         """stop_below in the unit of an objective that is `value` now."""

@@ -8,8 +8,9 @@ import json
 import pytest
 
 from mixing.loop.comparing import compare, metrics_of
-from mixing.loop.mixture_file import Interval, MixtureFile, Phase, read_mixture, write_mixture
+from mixing.loop.mixture_file import Forecast, Interval, MixtureFile, Phase, read_mixture, write_mixture
 from mixing.observations.points import MixingError
+from mixing.optimum import Objective
 from train.pretrain import Pretrain
 
 WHOLE = MixtureFile(
@@ -20,6 +21,8 @@ WHOLE = MixtureFile(
     level=0.9,
     objective=Interval(value=3.0, low=2.9, high=3.1),
     predicted={"loss/code": Interval(value=2.0, low=1.9, high=2.1), "loss/web": Interval(value=4, low=3.5, high=4.5)},
+    minimised=Objective(weights={"loss/code": 0.5, "loss/web": 0.5}),
+    natural=Forecast(weights={"code": 0.04, "web": 0.96}, objective=Interval(value=3.2, low=3.1, high=3.3)),
     runs=12,
     provenance={"observations": "abc"},
 )
@@ -89,8 +92,10 @@ def test_phases_become_changes_of_weights_at_their_steps_beside_those_of_the_run
         steps=100, changes=({"at_step": 50, "learning_rate": 0.001}, {"at_step": 80, "batch_sequences": 8})
     )
     made = dataclasses.replace(train, **mixture.train_settings(train))
-    assert made.weights == phases[0].weights
-    assert [(one.at_step, one.weights) for one in made.changes] == [(50, None), (80, phases[1].weights)]
+    assert made.weights == pytest.approx(phases[0].weights)
+    assert [one.at_step for one in made.changes] == [50, 80]
+    assert made.changes[0].weights is None
+    assert made.changes[1].weights == pytest.approx(phases[1].weights)
     assert made.changes[1].batch_sequences == 8
 
 
@@ -113,17 +118,29 @@ def test_phases_without_the_run_are_refused():
 
 
 def test_each_measured_run_is_told_against_its_interval():
-    runs = [{"loss/code": 1.95, "loss/web": 4.6, "other": 1.0}, {"loss/code": 2.2, "loss/web": float("nan")}]
+    runs = [{"loss/code": 1.95, "loss/web": 4.2, "other": 1.0}, {"loss/code": 2.2, "loss/web": float("nan")}]
     found = compare(WHOLE, runs)
-    assert [(row.metric, row.inside) for row in found.rows] == [("loss/code", (True, False)), ("loss/web", (False,))]
-    assert found.inside == pytest.approx(1 / 3)
+    assert [(row.metric, row.inside) for row in found.rows] == [
+        ("objective", (True,)),
+        ("loss/code", (True, False)),
+        ("loss/web", (True,)),
+    ]
+    assert found.inside == pytest.approx(3 / 4)
     assert found.level == 0.9
-    assert json.loads(json.dumps(found.told()))["rows"][0]["mean"] == pytest.approx(2.075)
-    assert found.lines()[0] == "loss/code: predicted 2.0000 [1.9000, 2.1000], measured 2.0750 (1 of 2 inside)"
+    assert json.loads(json.dumps(found.told()))["rows"][1]["mean"] == pytest.approx(2.075)
+    assert found.lines()[1] == "loss/code: predicted 2.0000 [1.9000, 2.1000], measured 2.0750 (1 of 2 inside)"
+
+
+def test_runs_on_the_natural_mixture_are_told_against_its_own_interval():
+    found = compare(WHOLE, [{"loss/code": 2.5, "loss/web": 3.8}, {"loss/code": 3.0, "loss/web": 3.8}], natural=True)
+    (row,) = found.rows
+    assert (row.metric, row.measured, row.inside) == ("objective", (3.15, 3.4), (True, False))
+    with pytest.raises(MixingError, match="tells of no natural mixture"):
+        compare(dataclasses.replace(WHOLE, natural=None), {"loss/code": 1.0}, natural=True)
 
 
 def test_nothing_in_common_is_told():
-    with pytest.raises(MixingError, match="compare: none of loss/code, loss/web was measured"):
+    with pytest.raises(MixingError, match="compare: none of objective, loss/code, loss/web was measured"):
         compare(WHOLE, {"accuracy": 1.0})
 
 
