@@ -163,15 +163,15 @@ def _step(barrier: _Barrier, x: Floats, here: _Here, sharpness: float) -> tuple[
     hessian = pulls.T @ pulls
     hessian[:domains, :domains] += barrier.problem.curvature(x[None, :domains], of_pieces[None], of_limits[None])[0]
     if len(here.gaps) > 1:
-        spread = (here.slopes.T / here.gaps**2) @ here.slopes
-        mean = (1 / here.gaps**2) @ here.slopes
-        hessian[:domains, :domains] += spread - np.outer(mean, mean) / (1 / here.gaps**2).sum()
+        weight = 1 / here.gaps**2
+        apart = here.slopes - (weight / weight.sum()) @ here.slopes
+        hessian[:domains, :domains] += (apart.T * weight) @ apart
     gradient = pulls.sum(axis=0)
     gradient[:domains] += sharpness * here.shares @ here.slopes
     # Rows and columns of like size: near the bounds the Hessian's differ by 1e20.
     none = np.zeros((len(barrier.sums), len(barrier.sums)))
     system = np.block([[hessian, barrier.totals.T], [barrier.totals, none]])
-    scale = 1 / np.sqrt(np.concatenate([np.maximum(np.diag(hessian), 1e-300), np.ones(len(none))]))
+    scale = 1 / np.sqrt(np.concatenate([np.maximum(np.diag(hessian), 1e-16 * hessian.max()), np.ones(len(none))]))
     wanted = -np.concatenate([gradient, barrier.totals @ x - barrier.sums]) * scale
     move = (np.linalg.solve(system * scale[:, None] * scale, wanted) * scale)[: len(x)]
     decrement = float(-gradient @ move)

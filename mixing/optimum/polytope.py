@@ -202,14 +202,16 @@ class Polytope:
 
     def reach(self, weights: Floats, directions: Floats) -> Floats:
         """[n]: how far one may go from each feasible row along its direction (whose sum is 0); at least 0."""
+        # What is a rounding error of 0 leads nowhere.
+        directions = np.where(np.abs(directions).max(axis=1, keepdims=True) > _ROUNDING, directions, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.where(directions > 0, (self.upper - weights) / directions, (self.lower - weights) / directions)
             far = np.where(directions == 0, np.inf, ends).min(axis=1)
             if len(self.rows):
                 slope = directions @ self.rows.T
                 slack = self.limits - weights @ self.rows.T
-                far = np.minimum(far, np.where(slope > _ROUNDING, slack / slope, np.inf).min(axis=1))
-        far = np.where(np.isfinite(far), np.maximum(far, 0), 0.0)  # a direction of zeros leads nowhere
+                far = np.minimum(far, np.where(slope > 0, slack / slope, np.inf).min(axis=1))
+        far = np.where(np.isfinite(far), np.maximum(far, 0), 0.0)
         if self.prior is not None:
             low, high, middle = np.zeros(len(weights)), far, far
             for _ in range(50):
