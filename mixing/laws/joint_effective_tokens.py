@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,27 +36,42 @@ class EffectiveTokens(JointLaw):
     def terms(batch: Batch) -> None:
         batch.add(batch.scalar("E"), {"E": np.ones(1)})
         falls(batch, "A", "a", batch.inputs.log_parameters)
-        total, by_help, by_exponent, by_weight = shared_sum(batch)
+        mixture = help_of(batch, batch.scalar("g"), batch.block("s"))
         rate, tokens = np.exp(batch.scalar("b")), np.exp(batch.scalar("c")) * batch.inputs.log_tokens
-        effective = tokens + batch.scalar("h") * batch.inputs.log_parameters + total
+        effective = tokens + batch.scalar("h") * batch.inputs.log_parameters + mixture.logarithm
         by = {
             "b": -rate * effective,
             "c": -rate * tokens,
             "h": -rate * batch.inputs.log_parameters,
-            "g": -rate * by_exponent,
-            "s": -rate[..., None] * by_help,
+            "g": -rate * mixture.by_exponent,
+            "s": -rate[..., None] * mixture.by_parts,
         }
-        batch.add(-rate * effective, by, -rate[..., None] * by_weight)
+        batch.add(-rate * effective, by, -rate[..., None] * mixture.by_weight)
 
 
-def shared_sum(batch: Batch) -> tuple[Floats, Floats, Floats, Floats]:
-    """log of S = sum_j s_j w_j^g ([b, n]), and its derivatives by s [b, n, m], g [b, n] and w [b, n, m].
+class Help(NamedTuple):
+    """Of S = sum_j s_j w_j^g: its logarithm [b, n], and that one's derivatives.
 
     S is concave in w, since g is within 0..1: minus its logarithm, and each negative power of it, is convex.
+    by_parts: by the inner values of s, [b, n, m]. by_exponent: by the inner value of g, [b, n]. by_weight: [b, n, m].
     """
-    exponent = 1 / (1 + np.exp(-batch.scalar("g")))
-    power, by_weight, by_exponent = batch.powers(exponent[..., None])
-    parts = np.exp(batch.block("s")) * power
-    total = parts.sum(axis=-1)
-    shares = parts / total[..., None]
-    return np.log(total), shares, (shares * by_exponent).sum(axis=-1) * exponent * (1 - exponent), shares * by_weight
+
+    logarithm: Floats
+    by_parts: Floats
+    by_exponent: Floats
+    by_weight: Floats
+
+
+def help_of(batch: Batch, exponent: Floats, parts: Floats) -> Help:
+    """S of the inner values of g [b, 1] (logistic) and of s [b, 1, m] (exponential)."""
+    power_of = 1 / (1 + np.exp(-exponent))
+    power, by_weight, by_exponent = batch.powers(power_of[..., None])
+    terms = np.exp(parts) * power
+    total = terms.sum(axis=-1)
+    shares = terms / total[..., None]
+    return Help(
+        logarithm=np.log(total),
+        by_parts=shares,
+        by_exponent=(shares * by_exponent).sum(axis=-1) * power_of * (1 - power_of),
+        by_weight=shares * by_weight,
+    )
