@@ -156,15 +156,16 @@ def by_repetition() -> None:
     below = values < 4
     keys = np.stack([points.parameters, points.tokens, different(points)], axis=1)
     which = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
-    told = []
+    told, refits = [], []
     for seed in range(SEEDS):
         folds = np.random.default_rng(seed).permutation(which.max() + 1)[which] % 5
-        found = np.empty(len(values))
+        found, refit = np.empty(len(values)), np.empty(len(values))
         for fold in range(5):
-            found[folds == fold] = (
-                law_class("repetition").fit(seen.rows(folds != fold)).mean(points.rows(folds == fold))[:, 0]
-            )
+            inside, outside = seen.rows(folds != fold), points.rows(folds == fold)
+            found[folds == fold] = law_class("repetition").fit(inside).mean(outside)[:, 0]
+            refit[folds == fold] = penalised(refitted(inside), outside)
         told.append(found)
+        refits.append(refit)
     print(f"repetition: {len(values)} runs, {which.max() + 1} configurations, five folds of them, {SEEDS} times")
     for name, part, targets in (("loss below 4", below, (0.79, 0.126, 0.065)), ("all", values > 0, (None,) * 3)):
         ours = np.mean([figures(each[part], values[part]) for each in told], axis=0)
