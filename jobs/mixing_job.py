@@ -60,8 +60,8 @@ def train_settings(folder: str, step: Any) -> dict[str, Any]:
     """What of the recipe's `train:` the mixture of a folder decides: weights, phases, caps of epochs that it lacks."""
     from mixing.loop import read_mixture
 
-    told: dict[str, Any] = read_mixture(join(folder, MIXTURE)).train_settings(step.total_steps)
-    return {name: value for name, value in told.items() if name != "max_epochs" or step.max_epochs is None}
+    told: dict[str, Any] = read_mixture(join(folder, MIXTURE)).train_settings(step)
+    return told
 
 
 def summary(told: Mapping[str, Any]) -> str:

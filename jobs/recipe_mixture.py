@@ -22,10 +22,6 @@ def check_mixture(tree: Tree, domains: set[str]) -> None:
     """Weights and epochs name domains of the sources, and weights all of them. The section is right otherwise."""
     known = _streams(tree, domains)
     found = tree.value.get("mix", False) is not False
-    if found and (tree.value.get("mix") or {}).get("phases") and (tree.value.get("train") or {}).get("changes"):
-        tree.add(
-            ("train", "changes"), "stand beside mix.phases, which are changes too; remove one", where="train.changes"
-        )
     for path, told in _by_domain(tree.value.get("train") or {}):
         where = _where(path)
         if found and path[-1] == "weights":

@@ -49,7 +49,7 @@ STEPS: dict[str, StepKind] = {
 
 SOURCE = "ingest:Source"
 TOKENS = "train:Tokens"
-MIX = "mixing.loop.settings:Mix"
+MIX = "mixing.loop:Mix"
 TRAIN = "train:Pretrain"
 
 

@@ -45,8 +45,9 @@ def gristmill(place: Path, *arguments: str, hash_seed: str = "0") -> str:
 def run(place: Path, output: str, *, workers: int, hash_seed: str) -> dict[str, Any]:
     """What must not change between runs, by step; `gristmill sql` tells the duplicates and the decisions."""
     options = ["--workers", str(workers), "--set", f"output={output}"]
-    # Training has tests of its own, and would take most of the time here; a few steps show that it is done.
-    options += ["--set", "train.steps=2", "--set", "train.warmup_steps=1"]
+    # Proxies and training have tests of their own, and would take most of the time here; a few steps show them done.
+    options += ["--set", "train.steps=2", "--set", "train.warmup_steps=1", "--set", "mix.tokens=400000"]
+    options += ["--set", "mix.runs=4", "--set", "mix.first_runs=4", "--set", "mix.proxies.tokens=8192"]
     gristmill(place, "run", RECIPE, *options, hash_seed=hash_seed)
     answers: dict[str, Any] = {}
     for path in sorted((place / output).glob("*/manifest.json")):
