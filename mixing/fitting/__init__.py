@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mixing.fitting.average import fit
 from mixing.fitting.fitted import Choice, Fitted, Prediction
-from mixing.fitting.folds import folds
+from mixing.fitting.grouping import folds
 from mixing.fitting.learning import LearningPoint, learning_curve
 
 __all__ = ["Choice", "Fitted", "LearningPoint", "Prediction", "fit", "folds", "learning_curve"]

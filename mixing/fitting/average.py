@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from mixing.fitting.constant import Constant
 from mixing.fitting.fitted import Choice, Fitted, signals
-from mixing.fitting.folds import canonical, folds, held_together
+from mixing.fitting.grouping import canonical, folds, held_together
 from mixing.fitting.intervals import ErrorModel
 from mixing.fitting.shares import Shares, stack
 from mixing.fitting.support import Support

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixing.fitting.average import fit
-from mixing.fitting.folds import canonical, held_together
+from mixing.fitting.grouping import canonical, held_together
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError
 

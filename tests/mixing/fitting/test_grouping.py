@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixing.fitting.folds import canonical, folds, held_together
+from mixing.fitting.grouping import canonical, folds, held_together
 from mixing.observations.observations import Observations
 from mixing.observations.points import Points
 
