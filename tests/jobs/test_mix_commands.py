@@ -1,0 +1,111 @@
+"""`gristmill mix` from outside: tables in, mixtures out, each mistake one line with its place and its mend."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.command_line import invoke
+from mixing.observations import Observations, Points, write
+
+DOMAINS = ("books", "code", "web")
+BEST = {"books": 0.2, "code": 0.3, "web": 0.5}
+
+
+def loss(weights: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """[n, 3]: each domain's loss falls with its own weight, so that their mean is best at BEST."""
+    need = np.array([BEST[name] for name in DOMAINS])
+    return np.asarray(2 + need**1.5 / np.sqrt(weights + 1e-3))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """40 runs of three domains with little noise."""
+    rng = np.random.default_rng(5)
+    weights = rng.dirichlet(np.ones(3), 40)
+    values = loss(weights) + rng.normal(0, 0.002, (40, 3))
+    metrics = [f"loss/{name}" for name in DOMAINS]
+    path = str(tmp_path_factory.mktemp("mix") / "runs.parquet")
+    write(Observations.of(Points.of(DOMAINS, weights), metrics, values), path)
+    return path
+
+
+def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert invoke(["mix", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert invoke(["mix", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+def test_fit_says_what_it_chose_and_why(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = asked(capsys, "fit", table)
+    shares: dict[str, float] = {}
+    for row in told["choice"]:
+        shares[row["metric"]] = shares.get(row["metric"], 0.0) + row["share"]
+    assert all(abs(share - 1) < 1e-9 for share in shares.values())
+    assert "held-out" in told["why"]
+
+
+def test_optimize_finds_the_optimum_and_writes_what_predict_and_training_take(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "mixture.json")
+    told = asked(capsys, "optimize", table, "--output", path)
+    best = loss(np.array([[BEST[name] for name in DOMAINS]])).mean()
+    here = loss(np.array([[told["weights"][name] for name in DOMAINS]])).mean()
+    assert here - best < 0.002 * best
+    assert told["objective"]["low"] < told["objective"]["value"] < told["objective"]["high"]
+    predicted = asked(capsys, "predict", table, "--at", path)
+    assert [row["metric"] for row in predicted] == [f"loss/{name}" for name in DOMAINS]
+    assert np.mean([row["value"] for row in predicted]) == pytest.approx(told["objective"]["value"])
+
+
+def test_a_ceiling_holds_and_its_price_is_told(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = asked(capsys, "optimize", table, "--set", "constraints.ceilings.web=0.3")
+    assert told["weights"]["web"] <= 0.3 + 1e-9
+    assert [price["constraint"] for price in told["optimum"]["prices"]] == ["ceilings.web"]
+    assert told["optimum"]["prices"][0]["price"] > 0
+
+
+def test_proposals_are_csv_that_proxies_take(table: str, tmp_path: Path, capfdbinary: Any) -> None:
+    assert invoke(["mix", "propose", "--domains", ",".join(DOMAINS), "-n", "5"]) == 0
+    assert invoke(["mix", "propose", table, "-n", "3"]) == 0
+    first, _, later = capfdbinary.readouterr().out.decode().partition('"books"')[2].partition('"books"')
+    rows = [*csv.DictReader(StringIO('"books"' + first)), *csv.DictReader(StringIO('"books"' + later))]
+    assert len(rows) == 8
+    assert all(abs(sum(float(row[name]) for name in DOMAINS) - 1) < 1e-9 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fit", "{here}/none.csv"), "none.csv"),
+        (("fit", "{here}"), "holds no observations.parquet; name a table"),
+        (("predict", "{table}"), "--at: no mixture; give a mixture file, or domains"),
+        (("predict", "{table}", "--at", "web=x"), "'web=x' is no DOMAIN=SHARE"),
+        (("predict", "{table}", "--at", "web=0.7,wiki=0.3"), "unknown domain 'wiki'"),
+        (("predict", "{table}", "--at", "web=0.7"), "sum"),
+        (("propose",), "give tables of observations, or --domains"),
+        (("optimize", "{table}", "--set", "constraints.ceilings.wev=0.3"), "no domain 'wev'; did you mean 'web'?"),
+        (("optimize", "{table}", "--set", "constraints.floors.web=2"), "constraints.floors.web"),
+        (("optimize", "{table}", "--set", "objective.weights.lost=1"), "nothing measured is 'lost'"),
+        (("fit", "{table}", "--set", "law=powre"), "no 'powre'"),
+        (("observe", "{here}", "{table}"), "holds no mixture"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: tuple[str, ...], said: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [argument.format(here=tmp_path, table=table) for argument in arguments]
+    assert said in refused(capsys, *given)
