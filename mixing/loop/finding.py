@@ -41,9 +41,13 @@ class Found:
         from mixing.optimum import optimize
 
         optimum = optimize(
-            standing.law, standing.objective, constraints, points=points_at(settings, ground, standing),
+            standing.at_target or standing.law,
+            standing.objective,
+            constraints,
+            points=points_at(settings, ground, standing),
+            observations=standing.rows,
             seed=settings.seed,
-        )  # fmt: skip
+        )
         return cls(settings=settings, constraints=constraints, ground=ground, standing=standing, optimum=optimum)
 
     @cached_property
@@ -90,8 +94,9 @@ class Found:
         )
 
     def predicted(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
-        """[n, k] each: low, mean and high of the metrics of new runs."""
-        told = self.standing.law.predict(self.points.at(weights))
+        """[n, k] each: low, mean and high of the metrics of new runs: at the target's scale where 3 runs told of it."""
+        law: Any = self.standing.at_target or self.standing.law
+        told = law.predict(self.points.at(weights), level=self.settings.level)
         names = self.standing.law.metrics
         low, mean, high = (
             np.column_stack([side[name].to_numpy() for name in names]) for side in (told.low, told.mean, told.high)
@@ -103,12 +108,15 @@ class Found:
 
         Errors of metrics go together, so their intervals do not add up: half the interval is the quantile of the
         objective's own held-out errors (split conformal, finite-sample rank), times how much wider the metrics'
-        intervals are there than at the mixtures that were measured.
+        intervals are there than at the mixtures that were measured. At the target's scale, where nothing was held out,
+        they are added up as if all errors went together.
         """
         law, asked = self.standing.law, self.standing.objective
         low, mean, high = self.predicted(weights)
         value = asked.value(law.metrics, mean)
         here = self._widths(high - low)
+        if self.standing.at_target is not None:
+            return value - here / 2, value, value + here / 2
         seen_low, _, seen_high = self.predicted(self._rows.weights)
         usual = float(self._widths(seen_high - seen_low).mean())
         wider = (

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mixing.fitting import Fitted, fit
+from mixing.laws.law import Law
 from mixing.loop.feeding import observed
 from mixing.loop.goal import spelt_out
 from mixing.loop.rounds import Proposal, Round, stored
@@ -22,6 +23,8 @@ from mixing.optimum.objective import Objective
 SAME_SCALE: Final = 0.05
 """Runs whose N and D differ by less than this share are of one scale: D counts targets, of which rows with more
 documents have a few less."""
+TARGET_RUNS: Final = 3
+"""Runs of the target's scale from which the law is put on a line: SOURCE mixing.scale.recalibrate."""
 FOREIGN: Final = 1e-6
 """Weight of domains that are not the loop's, up to which a run can be used."""
 
@@ -87,7 +90,26 @@ class Standing:
         return of_scales(self.whole, self.own)[1]
 
     @cached_property
+    def at_target(self) -> Law | None:
+        """The law put on a line a metric by runs of the largest other scale, from 3 of them on; None where there are
+        fewer, or none tells a metric of the law."""
+        others = self.others
+        if not len(others):
+            return None
+        logs = _logs(others)
+        there = others.rows([_near(log, logs[int(np.lexsort(logs.T)[-1])]) for log in logs])
+        known = [name for name in self.law.metrics if name in there.metrics]
+        told = np.isfinite(there.only(known).values).any(axis=1)
+        if told.sum() < TARGET_RUNS:
+            return None
+        from mixing.scale import recalibrate
+
+        pairs = zip(there.runs, there.seeds.tolist(), strict=True)
+        return recalibrate(self.law, replace(there, runs=tuple(f"{run}/{seed}" for run, seed in pairs)).rows(told))
+
+    @cached_property
     def law(self) -> Fitted:
+        """Of the proxies' scale."""
         return fit(self.rows, law=self.settings.law, level=self.settings.level, seed=self.settings.seed)
 
 
@@ -132,9 +154,7 @@ def of_scales(observations: Observations, own: set[str]) -> tuple[Observations, 
 
     All rows count as own where there are no own runs. A law of one scale takes runs of one scale only.
     """
-    points = observations.points
-    logs = np.log(np.column_stack([points.parameters, points.tokens]))
-    logs = np.where(np.isnan(logs), 0.0, logs)
+    logs = _logs(observations)
     mine = np.array([run in own for run in observations.runs]) if own else np.ones(len(observations), np.bool_)
     centres: list[npt.NDArray[np.float64]] = []
     for row in np.lexsort(logs.T):
@@ -149,6 +169,12 @@ def of_scales(observations: Observations, own: set[str]) -> tuple[Observations, 
         parameters[held], tokens[held] = np.median(parameters[held]), np.median(tokens[held])
     scaled = replace(found, points=replace(found.points, parameters=parameters, tokens=tokens))
     return scaled, observations.rows(~inside)
+
+
+def _logs(observations: Observations) -> npt.NDArray[np.float64]:
+    """[n, 2]: log N, log D; 0 where unknown."""
+    logs = np.log(np.column_stack([observations.points.parameters, observations.points.tokens]))
+    return np.where(np.isnan(logs), 0.0, logs)
 
 
 def _near(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> bool:

@@ -46,6 +46,7 @@ def told(found: Found, last: Next) -> dict[str, Any]:
         "rounds": list(_rounds(found)),
         "worth": None if last.worth is None else asdict(last.worth),
         "law": {"why": law.why, "choice": [asdict(one) for one in law.choice], **law.told()},
+        "at_target": None if standing.at_target is None else standing.at_target.told()["lines"],
         "fit": fit(found),
         "curves": curves(found),
         "design": list(_design(found)),

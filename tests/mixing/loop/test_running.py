@@ -308,6 +308,31 @@ def test_the_trained_target_fed_back_is_told_and_not_fitted_with_the_proxies(tmp
     assert len(told["design"]) == 12
 
 
+def test_three_runs_of_the_target_put_predictions_on_its_scale_and_two_do_not(tmp_path):
+    out, world = tmp_path / "mix", World(noise=0)
+    first = loop(out, world, runs=12)
+    weights = [[0.3, 0.4, 0.3], [0.1, 0.2, 0.7], [0.6, 0.2, 0.2]]
+    for count in (2, 3):
+        rows = [
+            {
+                "run": f"large-{at}",
+                "parameters": 1e9,
+                "tokens": 1e11,
+                **{f"weight_{n}": w for n, w in zip(DOMAINS, row, strict=True)},
+            }
+            | {f"loss/{name}": 0.7 * loss for name, loss in zip(DOMAINS, losses([row])[0], strict=True)}
+            for at, row in enumerate(weights[:count])
+        ]
+        observe(str(out), pa.Table.from_pylist(rows))
+        mixture = loop(out, world, runs=12)
+        assert mixture.objective.value == pytest.approx(first.objective.value * (0.7 if count == 3 else 1), rel=0.01)
+        assert (report(out)["at_target"] is None) == (count == 2)
+    assert report(out)["at_target"]["loss/web"]["runs"] == 3
+    assert mixture.objective.low < mixture.objective.value < mixture.objective.high
+    assert mixture.weights == pytest.approx(first.weights, abs=0.05)
+    assert world.calls == [12]
+
+
 @pytest.mark.parametrize(
     ("table", "line"),
     [
