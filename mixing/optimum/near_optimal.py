@@ -11,14 +11,16 @@ from mixing.observations.points import Floats
 from mixing.optimum.local_search import minimise_locally, pulled
 from mixing.optimum.problem import Problem
 
-_ITERATIONS = 40
+_ITERATIONS, _MANY_ITERATIONS = 40, 12
+_MANY = 24
+"""Domains above which a range's search is cut short, which may tell it narrower than it is."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearOptimal:
     """Mixtures whose objective is at most `within` above the optimum's.
 
-    low, high: [m], the least and greatest share of each domain among them that was found: no less wide than told.
+    low, high: [m], the least and greatest share of each domain among them that was found; it is at least so wide.
     sample: [s, m], some of them, scattered. farthest: the largest total variation distance of one from the optimum, the
     share of tokens that can change domain at that cost.
     """
@@ -40,10 +42,11 @@ def near_optimal(problem: Problem, optimum: Floats, *, within: float, seed: int 
 
     ends = pulled(optimum, problem.polytope.vertices, keeps, rounds=20)
     if not problem.flat:
+        iterations = _ITERATIONS if len(optimum) <= _MANY else _MANY_ITERATIONS
         costs = np.vstack([np.eye(len(optimum)), -np.eye(len(optimum))])
         starts = ends[(costs @ ends.T).argmin(axis=1)]
         solved = [
-            minimise_locally(problem, start, cost=cost, level=level, iterations=_ITERATIONS)
+            minimise_locally(problem, start, cost=cost, level=level, iterations=iterations)
             for start, cost in zip(starts, costs, strict=True)
         ]
         ends = np.vstack([ends, pulled(optimum, np.array(solved), keeps, rounds=20)])
