@@ -153,4 +153,4 @@ def test_a_chat_loss_of_larger_models_follows_from_domain_losses_of_small_ones(s
     large = seen.rows(~small)
     told = link.value(large.only(losses).values)
     assert link.explained > 0.9
-    assert np.abs(told / large.only([target]).values[:, 0] - 1).mean() < 0.02
+    assert np.abs(told / large.only([target]).values[:, 0] - 1).mean() < 0.008
