@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixing.laws.joint_law import Batch, Constant, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import Batch, Constant
 
 # Priors: exponents about .34 and .28 (arXiv:2203.15556, approach 3), and half of a loss irreducible, as it is there
 # for models of 10^8 to 10^9 parameters; wide enough for data to say otherwise.

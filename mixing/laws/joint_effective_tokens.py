@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from mixing.laws.joint_chinchilla import BY_PARAMETERS, IRREDUCIBLE, PARAMETERS_EXPONENT, falls
-from mixing.laws.joint_law import Batch, Constant, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import Batch, Constant
 from mixing.observations.points import Floats
 
 

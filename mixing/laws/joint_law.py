@@ -4,99 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from mixing.laws.joint_fit import Equation, Fit, Prior, maximum_a_posteriori, refined
+from mixing.laws.joint_terms import Batch, Constant, Inputs
 from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
-
-FLOOR = 1e-6
-"""A weight's power goes on as a straight line below this, so that slopes stay finite at a weight of 0."""
-
-
-class Constant(NamedTuple):
-    """One number that a law learns: the prior of its inner value, and how that becomes the number told.
-
-    mean, deviation: of the inner value, where losses are counted in units of their median.
-    kind: "exp" (above 0), "unit" (0 to 1, logistic) or "free". spread: how far the starts of a fit differ.
-    """
-
-    name: str
-    mean: float
-    deviation: float
-    kind: str = "exp"
-    spread: float = 0.6
-
-
-class Batch:
-    """b parameter vectors at n points: terms are added by their logarithm, derivatives gather.
-
-    theta [b, p], laid out as the law's scalars, then a block of m for each of its blocks.
-    """
-
-    def __init__(self, law: type[JointLaw], theta: Floats, inputs: Inputs) -> None:
-        self.inputs, self.theta = inputs, theta
-        self.scalars = {constant.name: place for place, constant in enumerate(law.scalars)}
-        count, domains = len(law.scalars), inputs.weights.shape[1]
-        self.places = {
-            block.name: slice(count + number * domains, count + (number + 1) * domains)
-            for number, block in enumerate(law.blocks)
-        }
-        rows, points = len(theta), len(inputs.weights)
-        self.value = np.zeros((rows, points))
-        self.jacobian = np.zeros((rows, points, theta.shape[1]))
-        self.by_weight = np.zeros((rows, points, domains))
-
-    def scalar(self, name: str) -> Floats:
-        """[b, 1]: the inner value of a scalar."""
-        place = self.scalars[name]
-        return np.asarray(self.theta[:, place : place + 1])
-
-    def block(self, name: str) -> Floats:
-        """[b, 1, m]: the inner values of a block."""
-        return np.asarray(self.theta[:, None, self.places[name]])
-
-    def add(self, logarithm: Floats, by: dict[str, Floats], by_weight: Floats | None = None) -> None:
-        """Add exp(logarithm) ([b, n]); by: its logarithm's derivatives, [b, n] by scalar and [b, n, m] by block."""
-        term = np.exp(logarithm)
-        self.value += term
-        for name, slope in by.items():
-            if name in self.scalars:
-                self.jacobian[..., self.scalars[name]] += term * slope
-            else:
-                self.jacobian[..., self.places[name]] += term[..., None] * slope
-        if by_weight is not None:
-            self.by_weight += term[..., None] * by_weight
-
-    def powers(self, exponent: Floats) -> tuple[Floats, Floats, Floats]:
-        """w^g, its derivative by w over it, by g over it; exponent [b, 1, m or 1] in 0..1. A line below FLOOR."""
-        weights = self.inputs.weights[None]
-        small = weights < FLOOR
-        held = np.maximum(weights, FLOOR)
-        logs = np.log(held)
-        power = np.exp(exponent * logs)
-        by_weight = np.broadcast_to(exponent / held, power.shape)
-        by_exponent = np.broadcast_to(logs, power.shape)
-        if small.any():
-            ratio = weights / FLOOR
-            line = np.where(small, 1 - exponent + exponent * ratio, 1.0)
-            by_weight = by_weight / line
-            by_exponent = np.where(small, logs + (ratio - 1) / line, logs)
-            power = power * line
-        return power, by_weight, by_exponent
-
-
-class Inputs(NamedTuple):
-    """What an equation is of: weights [n, m]; log N and log D [n] about the centre; the points that they are of."""
-
-    weights: Floats
-    log_parameters: Floats
-    log_tokens: Floats
-    points: Points
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,14 +123,14 @@ class JointLaw(Law):
             raise MixingError(
                 f"{self.name}: a point tells no parameters or no tokens; give both, since this law depends on them"
             )
-        batch = Batch(type(self), self.theta, _inputs(points, self.centre))
+        batch = Batch(self.scalars, self.blocks, self.theta, _inputs(points, self.centre))
         self.terms(batch)
         return batch
 
     @classmethod
     def _equation(cls, inputs: Inputs) -> Equation:
         def equation(theta: Floats) -> tuple[Floats, Floats]:
-            batch = Batch(cls, theta, inputs)
+            batch = Batch(cls.scalars, cls.blocks, theta, inputs)
             cls.terms(batch)
             return batch.value, batch.jacobian
 

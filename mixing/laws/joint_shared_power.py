@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from mixing.laws.joint_effective_tokens import Help, help_of
-from mixing.laws.joint_law import Batch, Constant, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import Batch, Constant
 from mixing.observations.points import Floats
 
 THIRD, LOSS_THIRD = math.log(0.33), math.log(0.3)

@@ -16,7 +16,8 @@ from mixing.laws.joint_chinchilla import (
     TOKENS_EXPONENT,
     constant_and_scale,
 )
-from mixing.laws.joint_law import Batch, Constant, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import Batch, Constant
 from mixing.observations.points import Floats
 
 SOURCE = "Shukor et al. 2025, arXiv:2507.09404"

@@ -16,7 +16,8 @@ from mixing.laws.joint_chinchilla import (
     TOKENS_EXPONENT,
     falls,
 )
-from mixing.laws.joint_law import Batch, Constant, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import Batch, Constant
 from mixing.observations.points import Floats
 from mixing.observations.repetition import (
     HALF_LIFE,

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixing.laws import law_class
-from mixing.laws.joint_law import FLOOR, Batch, Inputs, JointLaw
+from mixing.laws.joint_law import JointLaw
+from mixing.laws.joint_terms import FLOOR, Batch, Inputs
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
 
@@ -78,7 +79,7 @@ def test_derivatives_by_constant_and_by_weight_are_those_of_differences(name: st
     theta = prior.mean + 0.3 * random.normal(size=prior.mean.shape) * np.minimum(prior.deviation, 1)
 
     def batch(constants: Floats, mixtures: Floats = weights) -> Batch:
-        made = Batch(law, constants, inputs._replace(weights=mixtures))
+        made = Batch(law.scalars, law.blocks, constants, inputs._replace(weights=mixtures))
         law.terms(made)
         return made
 
