@@ -80,7 +80,9 @@ def _convex(problem: Problem, hints: Floats, seed: int) -> Solution | None:
         at_bounds = int((weights == problem.polytope.lower).sum())
         if values[place] - bound <= _GAP * size and at_bounds > most:
             best, most = place, at_bounds
-    gap = max(float(values[best] - bound) / size, 0.0)
+    # Linear programs are exact to about 1e-10: the bound may come out above what was reached by rounding.
+    bound = min(bound, float(values[best]))
+    gap = float(values[best] - bound) / size
     return Solution(weights=tried[best], value=float(values[best]), method=method, bound=bound, gap=gap)
 
 
