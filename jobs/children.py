@@ -50,7 +50,7 @@ def run(
             text=True,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, LAST_WORDS: words, HOLDS_STDIN: "1"},
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ, LAST_WORDS: words, HOLDS_STDIN: "1"},
         ) as child:
             code = _followed(child, say, only=PROGRESS if processes > 1 and DEBUG not in os.environ else ("",))
         if code in {INTERRUPTED, -signal.SIGINT}:

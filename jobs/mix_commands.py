@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
-from jobs.commands import Json, Sets, SettingsArgument, call
+from jobs import commands
+from jobs.commands import Json, Sets, SettingsArgument
 
 TablesArgument = Annotated[
     list[str],
@@ -22,6 +24,13 @@ mix = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def call(verb: str, *arguments: Any, **options: Any) -> int:
+    """Run a verb with one thread of linear algebra: on small matrices several wait for each other, a hundredfold where
+    the machine is busy. numpy reads it when it is loaded."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return commands.call(verb, *arguments, **options)
 
 
 @mix.command("run")

@@ -15,6 +15,9 @@ from mixing.observations.points import Floats, MixingError
 FIXED_SCALE = ("shared_power", "parts_power", "gaussian_process", "additive_power", "exponential", "linear")
 """The laws of one scale that are tried as a rule; lightgbm never won on RegMix at up to 512 runs: on request."""
 
+OF_SCALE = ("joint_shared_power", "joint_power", "joint_additive", "effective_tokens", "chinchilla", "repetition")
+"""The laws of several scales that are tried as a rule; a Gaussian process of scale knows nothing beyond the largest."""
+
 SCALE_DIGITS = 3
 """log N, log D that agree to so many decimals are one scale."""
 
@@ -43,7 +46,7 @@ def candidates(law: str | tuple[str, ...], observations: Observations) -> tuple[
     if law == "auto":
         if not several:
             return (*(name for name in FIXED_SCALE if name in LAWS), "constant")
-        return (*(name for name in LAWS if law_class(name).uses_scale), "constant")
+        return (*(name for name in OF_SCALE if name in LAWS), "constant")
     names = (law,) if isinstance(law, str) else tuple(law)
     if not names:
         raise MixingError("law: none; give 'auto', a name or several")

@@ -24,6 +24,8 @@ LAWS: dict[str, str] = {
     "additive_power": "mixing.laws.additive_power:AdditivePower",
     "shared_power": "mixing.laws.shared_power:SharedPower",
     "parts_power": "mixing.laws.parts_power:PartsPower",
+    "gaussian_process": "mixing.laws.gaussian_process:GaussianProcess",
+    "gaussian_process_scaled": "mixing.laws.gaussian_process:ScaledGaussianProcess",
     "chinchilla": "mixing.laws.joint_chinchilla:Chinchilla",
     "joint_additive": "mixing.laws.joint_shukor:JointAdditive",
     "joint_power": "mixing.laws.joint_shukor:JointPower",
