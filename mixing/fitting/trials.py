@@ -74,11 +74,18 @@ def tried(
     if workers <= 1 or len(names) == 1:
         return {name: _tried(name, observations, folds, seed) for name in names}
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(min(workers, len(names)), mp_context=get_context("forkserver")) as pool:
         futures = {name: pool.submit(_tried, name, observations, folds, seed) for name in names}
-        return {name: future.result() for name, future in futures.items()}
+        try:
+            return {name: future.result() for name, future in futures.items()}
+        except BrokenProcessPool as broken:
+            raise MixingError(
+                "workers: a process died; a script that asks for several needs `if __name__ == '__main__':` around all "
+                "that it does (or fit with one: all laws of 512 runs take half a minute)"
+            ) from broken
 
 
 def _tried(name: str, observations: Observations, folds: npt.NDArray[np.int64], seed: int) -> Trial | str:
