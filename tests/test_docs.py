@@ -165,6 +165,15 @@ def test_settings_of_training_are_told_with_their_defaults(name: str, file: str)
     assert unlike(section(page(f"training/{file}.md"), "Settings"), name) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "title"), [("mix", "Settings"), ("constraints", "Constraints"), ("objective", "Objective")]
+)
+def test_settings_of_a_mixture_are_told_with_their_defaults(name: str, title: str) -> None:
+    told = unlike(section(page("mixing/mix.md"), title), name)
+    elsewhere = ("proxies.", "constraints.", "objective.")  # on a page, or under a heading, of their own
+    assert [line for line in told if not line.startswith(elsewhere)] == []
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small output of a recipe that has something in each view but quarantine's texts."""
