@@ -6,6 +6,7 @@ from typing import Any
 
 from jobs.report import content, examples, funnel
 from jobs.report.database import opened
+from jobs.report.mixing import mixing
 from jobs.report.signals import signals
 from jobs.report.training import training
 
@@ -33,6 +34,7 @@ def collect(out: str) -> dict[str, Any]:
             "sites": content.sites(found),
             "site_total": content.site_total(found),
             "dates": content.dates(found),
+            "mixture": mixing(found),
             "training": training(found),
             "duplicates": examples.duplicates(found),
             "contamination": content.contamination(found),

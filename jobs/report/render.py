@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jobs.report import charts, curves, histograms, numbers
+from jobs.report import charts, curves, histograms, mixture_charts, numbers
 from jobs.report.visible import line, visible
 
 FOLDER = Path(__file__).parent
@@ -18,8 +18,23 @@ FOLDER = Path(__file__).parent
 
 def render(report: dict[str, Any]) -> str:
     """The whole page as one string; it needs no other file and no network."""
-    import jinja2
+    return str(_environment().get_template("report.html").render(report=report, styles=_styles()))
+
+
+def render_mixture(mix: dict[str, Any], name: str) -> str:
+    """A page of a mix alone."""
+    return str(_environment().get_template("mixture.html").render(mix=mix, name=name, styles=_styles()))
+
+
+def _styles() -> Any:
     import markupsafe
+
+    # Our own file is the only thing that is not escaped.
+    return markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+
+
+def _environment() -> Any:
+    import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
@@ -46,10 +61,9 @@ def render(report: dict[str, Any]) -> str:
         histogram=histograms.histogram,
         columns=charts.columns,
         curves=curves.curves,
+        mixture_charts=mixture_charts,
     )
-    # Our own file is the only thing that is not escaped.
-    styles = markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
-    return environment.get_template("report.html").render(report=report, styles=styles)
+    return environment
 
 
 def _told(value: Any, most: int = 240) -> str:

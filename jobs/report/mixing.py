@@ -1,0 +1,145 @@
+"""Numbers of the report that a mix left: the mixture and its intervals, laws, curves, the design, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobs.report.database import Output, Row
+from shards.store import join, read_json, write_bytes
+
+MOST_CHARTS = 12
+"""Small charts of one kind on the page; report.json, or mix.json, has them all."""
+
+
+def mixing(found: Output) -> Row | None:
+    """What a run's mix step found, held against what was trained on it; None where there is none."""
+    step = next((step for step in found.steps if step["kind"] == "mix"), None)
+    if step is None:
+        return None
+    trained = next((found.manifests[other["step"]] for other in found.steps if other["kind"] == "train"), {})
+    return told(join(found.out, step["folder"]), trained.get("trained"))
+
+
+def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
+    """What the folder of a mix tells; None where it is not done."""
+    whole = read_json(join(folder, "mix.json"))
+    if whole is None:
+        return None
+    mixture, optimum = whole["mixture"], whole.get("optimum") or {}
+    return {
+        "folder": folder,
+        "stop": whole.get("stop"),
+        "tokens": mixture.get("tokens"),
+        "level": mixture.get("level"),
+        "objective": mixture.get("objective"),
+        "natural": (mixture.get("natural") or {}).get("objective"),
+        "minimised": _minimised(whole.get("objective") or {}),
+        "spent": whole.get("spent"),
+        "domains": list(_domains(mixture, optimum)),
+        "prices": optimum.get("prices") or [],
+        "phases": mixture.get("phases") or [],
+        "beside": _beside(optimum),
+        "certificate": optimum.get("certificate"),
+        "law": {"why": (whole.get("law") or {}).get("why"), "choice": list(_choice(whole.get("law") or {}))},
+        "worth": whole.get("worth"),
+        "rounds": [_round(one) for one in whole.get("rounds") or []],
+        "curves": {
+            name: {key: curve[key] for key in ("weight", "allowed", "objective")}
+            for name, curve in (whole.get("curves") or {}).items()
+        },
+        "fit": whole.get("fit") or {},
+        "charts": _first(whole.get("fit") or {}),
+        "shares": mixture["weights"],
+        "design": whole.get("design") or [],
+        "compared": _compared(folder, trained),
+        "warnings": whole.get("warnings") or [],
+    }
+
+
+def write(folder: str) -> str:
+    """Write FOLDER/mix.html, one page of a mix alone, and return where it lies."""
+    from jobs.report.render import render_mixture
+
+    url = join(folder, "mix.html")
+    write_bytes(url, render_mixture(told(folder), folder).encode())
+    return url
+
+
+def _minimised(asked: Mapping[str, Any]) -> str:
+    weights, worst = asked.get("weights") or {}, asked.get("worst") or []
+    alike = len(set(weights.values())) == 1
+    parts = [f"mean of {', '.join(weights) if alike else ', '.join(f'{n} x {s:g}' for n, s in weights.items())}"]
+    return "; ".join([*(parts if weights else []), *([f"worst of {', '.join(worst)}"] if worst else [])])
+
+
+def _domains(mixture: Mapping[str, Any], optimum: Mapping[str, Any]) -> Iterator[Row]:
+    """A row a domain, the largest share first."""
+    natural = (mixture.get("natural") or {}).get("weights") or {}
+    ranges = (optimum.get("near") or {}).get("ranges") or {}
+    for name, share in sorted(mixture["weights"].items(), key=lambda entry: (-entry[1], entry[0])):
+        yield {
+            "domain": name,
+            "share": share,
+            "near": ranges.get(name),
+            "natural": natural.get(name),
+            "tokens": (mixture.get("tokens_by_domain") or {}).get(name),
+            "epochs": (mixture.get("epochs") or {}).get(name),
+        }
+
+
+def _beside(optimum: Mapping[str, Any]) -> list[Row]:
+    """Other mixtures under the same law, the best first."""
+    if not optimum:
+        return []
+    rows = [{"name": "optimum", "value": optimum["value"], "excess": 0.0, "keeps": True, "change": 0.0}]
+    rows += [dict(one) for one in optimum.get("comparisons") or []]
+    if optimum.get("unconstrained"):
+        rows.append({**optimum["unconstrained"], "name": "optimum without constraints"})
+    known = [row for row in rows if row["value"] is not None]
+    return [
+        {key: row.get(key) for key in ("name", "value", "excess", "keeps", "change")}
+        for row in sorted(known, key=lambda row: row["value"])
+    ]
+
+
+def _choice(law: Mapping[str, Any]) -> Iterator[Row]:
+    """A row a law: means over the metrics."""
+    rows = law.get("choice") or []
+    for name in sorted({row["law"] for row in rows}, key=lambda name: -_mean(rows, name, "share")):
+        yield {"law": name, **{key: _mean(rows, name, key) for key in ("error", "explained", "share")}}
+
+
+def _mean(rows: list[Row], law: str, key: str) -> float:
+    values = [row[key] for row in rows if row["law"] == law and row[key] is not None]
+    return sum(values) / len(values) if values else float("nan")
+
+
+def _first(fit: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The metrics that are drawn: the objective, then as many as fit."""
+    order = sorted(fit, key=lambda name: (name != "objective", name))
+    return [(name, fit[name]) for name in order[:MOST_CHARTS]]
+
+
+def _round(one: Mapping[str, Any]) -> Row:
+    reasons = one.get("why") or []
+    counted = {why: reasons.count(why) for why in dict.fromkeys(reasons)}
+    first = [f"{why} ({count})" if count > 1 else why for why, count in list(counted.items())[:3]]
+    return {
+        **{key: one.get(key) for key in ("number", "mixtures", "seconds", "best")},
+        "failed": len(one.get("failed") or {}),
+        "why": "; ".join([*first, *([f"{len(counted) - 3} more"] if len(counted) > 3 else [])]),
+    }
+
+
+def _compared(folder: str, trained: Mapping[str, Any] | None) -> Row | None:
+    """What training measured, against what was predicted of its mixture."""
+    if not trained:
+        return None
+    from mixing.loop import compare, metrics_of, read_mixture
+    from mixing.observations import MixingError
+
+    try:
+        return compare(read_mixture(join(folder, "mixture.json")), metrics_of(trained)).told()
+    except MixingError:  # nothing that was predicted was measured
+        return None
