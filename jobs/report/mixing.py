@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobs.errors import UserError
 from jobs.report.database import Output, Row
 from shards.store import join, read_json, write_bytes
 
@@ -58,11 +59,13 @@ def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
 
 
 def write(folder: str) -> str:
-    """Write FOLDER/mix.html, one page of a mix alone, and return where it lies."""
+    """Write FOLDER/mix.html, one page of a mix alone, and return where it lies. Raises UserError where it has none."""
     from jobs.report.render import render_mixture
 
-    url = join(folder, "mix.html")
-    write_bytes(url, render_mixture(told(folder), folder).encode())
+    found, url = told(folder), join(folder, "mix.html")
+    if found is None:
+        raise UserError(f"{folder}: holds no mix.json; run the mix there first")
+    write_bytes(url, render_mixture(found, folder).encode())
     return url
 
 

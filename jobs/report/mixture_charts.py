@@ -25,7 +25,7 @@ def response(curve: Mapping[str, Any], weight: float, low: float, high: float) -
         return None
 
     def x(value: float) -> float:
-        return round(LEFT + (CURVE_WIDTH - LEFT - RIGHT) * (value - at[0]) / (at[-1] - at[0]), 1)
+        return float(round(LEFT + (CURVE_WIDTH - LEFT - RIGHT) * (value - at[0]) / (at[-1] - at[0]), 1))
 
     def y(value: float) -> float:
         inside = min(max(value, low), high)
@@ -70,7 +70,7 @@ def scatter(rows: Sequence[Mapping[str, Any]]) -> Row | None:
     low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def place(value: float, start: float, end: float) -> float:
-        return round(start + (end - start) * (value - low) / (high - low), 1)
+        return float(round(start + (end - start) * (value - low) / (high - low), 1))
 
     left, right, top, base = LEFT, SCATTER - RIGHT, TOP, SCATTER - BASE
     return {

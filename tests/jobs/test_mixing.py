@@ -109,7 +109,11 @@ def test_what_is_fed_back_finds_the_mixture_anew_and_trains_it(made: Path, tmp_p
         ({"constraints": {"ceilings": {"wev": 0.3}}}, {}, "mix.constraints.ceilings: no source has the domain 'wev'"),
         ({"max_epochs": {"wev": 0.3}}, {}, "mix.max_epochs: no source has the domain 'wev'"),
         ({"constraints": {"groups": {"a": {"domains": ["wev"]}}}}, {}, "mix.constraints.groups.a.domains: no source"),
-        ({}, {"weights": {"books": 1, "code": 1, "web": 1}}, "train.weights: stands beside mix:, which finds the weights"),
+        (
+            {},
+            {"weights": {"books": 1, "code": 1, "web": 1}},
+            "train.weights: stands beside mix:, which finds the weights",
+        ),
         ({"runs": 0}, {}, "mix.runs"),
         ({"proxies": {"mixtures": [{"web": 1.0}]}}, {}, "the loop proposes the mixtures"),
         ({"constraints": {"tokens": 5}}, {}, "say it as mix.tokens"),

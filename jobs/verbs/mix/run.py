@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from jobs import mixing_job, settings_file
-from jobs.report import mixing as report
+from jobs.report.mixing import write
 from jobs.steps import MIX, load_target
 from shards.store import join, read_json
 
@@ -23,5 +23,5 @@ def run(settings: str, *, sets: Sequence[str] = (), json: bool = False) -> int:
     if json:
         print(json_format.dumps(read_json(join(out, mixing_job.MIXTURE)), indent=1))
     print(f"{join(out, mixing_job.MIXTURE)}: {mixing_job.summary(told)}", file=sys.stderr)
-    print(f"the report: {report.write(out)}", file=sys.stderr)
+    print(f"the report: {write(out)}", file=sys.stderr)
     return 0
