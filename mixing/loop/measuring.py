@@ -17,7 +17,7 @@ from shards.store import join
 
 PROXIES: Final = "proxies"
 Measure = Callable[[pa.Table], Measured | Observations]
-"""Takes a proposal (a column a domain, and `why`, `size`, `replicate`) and gives what came of it, a row a run. It is
+"""Takes a proposal (a column a domain, and `why`, `size`, `seed`) and gives what came of it, a row a run. It is
 called once a round, and again for a round that was killed: what it had done by then, it must know itself."""
 Say = Callable[[str], None]
 
@@ -43,11 +43,11 @@ class ByProxies:
         folder = join(self.out, PROXIES)
         spread = max(self.swarm.seeds) + 1
         table = pa.table({"run": pa.array([], pa.string())})
-        for (sizes, replicate), mixtures in sorted(_groups(proposal, self.swarm).items(), key=lambda one: one[0][1]):
+        for (sizes, number), mixtures in sorted(_groups(proposal, self.swarm).items(), key=lambda one: one[0][1]):
             settings = self.swarm.on(
                 mixtures,
                 sizes={name: self.swarm.sizes[name] for name in sizes},
-                seeds=tuple(seed + replicate * spread for seed in self.swarm.seeds),
+                seeds=tuple(seed + number * spread for seed in self.swarm.seeds),
             )
             table = run(
                 settings, tokens=self.tokens, out=folder, retry_failed=self.retry_failed, progress=_Lines(self.say)
@@ -62,12 +62,12 @@ class ByProxies:
 
 
 def _groups(proposal: pa.Table, swarm: Swarm) -> Mapping[tuple[tuple[str, ...], int], list[dict[str, float]]]:
-    """Mixtures that share sizes and replicate."""
+    """Mixtures that share sizes and seed."""
     groups: dict[tuple[tuple[str, ...], int], list[dict[str, float]]] = {}
     for row in proposal.to_pylist():
-        _, size, replicate = row.pop("why"), row.pop("size"), row.pop("replicate")
+        _, size, seed = row.pop("why"), row.pop("size"), row.pop("seed")
         sizes = tuple(swarm.sizes) if size is None else (size,)
-        groups.setdefault((sizes, replicate), []).append(row)
+        groups.setdefault((sizes, seed), []).append(row)
     return groups
 
 

@@ -24,16 +24,19 @@ from shards.store import join, read_json, write_json
 
 ROUNDS: Final = "rounds"
 FORMAT: Final = 1
-OWN: Final = ("why", "size", "replicate")
+OWN: Final = ("why", "size", "seed")
 """Columns of a proposal that are no domain."""
+CYCLE: Final = 4
+"""Seeds in turn: enough to tell what a seed changes, few enough that runs of one seed go in parallel."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
     """Mixtures to measure together. shaped_by: digest of the settings that it follows from.
 
-    replicate: of each, how often the same mixture (at the same size) was proposed before: it is then measured with
-        another seed. sizes: names of the proxies' sizes, or None for all of them.
+    seeds: which seed each is measured with, from 0; another for the same mixture at the same size, and few in turn for
+        the others: a law of runs that all had one seed would know nothing of what another changes, and its intervals
+        would not hold the target. sizes: names of the proxies' sizes, or None for all of them.
     """
 
     number: int
@@ -41,7 +44,7 @@ class Proposal:
     weights: tuple[tuple[float, ...], ...]
     why: tuple[str, ...]
     sizes: tuple[str | None, ...]
-    replicate: tuple[int, ...]
+    seeds: tuple[int, ...]
     shaped_by: str
 
     def __len__(self) -> int:
@@ -49,40 +52,50 @@ class Proposal:
 
     @classmethod
     def of(
-        cls, number: int, table: pa.Table, domains: Sequence[str], before: Sequence[Proposal], shaped_by: str
+        cls,
+        number: int,
+        table: pa.Table,
+        domains: Sequence[str],
+        *,
+        before: Sequence[Proposal],
+        shaped_by: str,
+        cycle: int = CYCLE,
     ) -> Proposal:
-        """A proposal of a table with a column a domain, and perhaps `why` and `size`."""
+        """A proposal of a table with a column a domain, and perhaps `why` and `size`. cycle: how many seeds in turn."""
         count = table.num_rows
         weights = np.column_stack([table.column(domain).to_numpy() for domain in domains]).reshape(count, len(domains))
         rows = tuple(tuple(float(weight) for weight in row) for row in weights)
         names = set(table.column_names)
         why = tuple(table.column("why").to_pylist()) if "why" in names else ("",) * count
         sizes = tuple(table.column("size").to_pylist()) if "size" in names else (None,) * count
-        seen = [key for one in before for key in one.keys]
-        replicate = []
-        for key in zip(map(_rounded, rows), sizes, strict=True):
-            replicate.append(seen.count(key))
-            seen.append(key)
+        taken = {key for one in before for key in one.keys}
+        seeds: list[int] = []
+        for at, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+            seed = number - 1 + at % cycle
+            while (_rounded(row), size, seed) in taken:
+                seed += 1
+            taken.add((_rounded(row), size, seed))
+            seeds.append(seed)
         return cls(
-            number=number, domains=tuple(domains), weights=rows, why=why, sizes=sizes, replicate=tuple(replicate),
+            number=number, domains=tuple(domains), weights=rows, why=why, sizes=sizes, seeds=tuple(seeds),
             shaped_by=shaped_by,
         )  # fmt: skip
 
     @property
-    def keys(self) -> list[tuple[tuple[float, ...], str | None]]:
-        """What makes two of them replicates."""
-        return list(zip(map(_rounded, self.weights), self.sizes, strict=True))
+    def keys(self) -> list[tuple[tuple[float, ...], str | None, int]]:
+        """Mixture, size and seed: what makes two of them the same run."""
+        return list(zip(map(_rounded, self.weights), self.sizes, self.seeds, strict=True))
 
     def mixtures(self) -> list[dict[str, float]]:
         return [dict(zip(self.domains, row, strict=True)) for row in self.weights]
 
     def table(self) -> pa.Table:
-        """As measure takes it: a column a domain, then why, size, replicate."""
+        """As measure takes it: a column a domain, then why, size, seed."""
         columns = {domain: [row[at] for row in self.weights] for at, domain in enumerate(self.domains)}
         own = {
             "why": pa.array(self.why, pa.string()),
             "size": pa.array(self.sizes, pa.string()),
-            "replicate": pa.array(self.replicate, pa.int64()),
+            "seed": pa.array(self.seeds, pa.int64()),
         }
         return pa.table({**{name: pa.array(values, pa.float64()) for name, values in columns.items()}, **own})
 
@@ -116,9 +129,9 @@ def store_proposal(out: str, proposal: Proposal) -> None:
         "number": proposal.number,
         "shaped_by": proposal.shaped_by,
         "mixtures": [
-            {"weights": weights, "why": why, "size": size, "replicate": replicate}
-            for weights, why, size, replicate in zip(
-                proposal.mixtures(), proposal.why, proposal.sizes, proposal.replicate, strict=True
+            {"weights": weights, "why": why, "size": size, "seed": seed}
+            for weights, why, size, seed in zip(
+                proposal.mixtures(), proposal.why, proposal.sizes, proposal.seeds, strict=True
             )
         ],
     }
@@ -167,7 +180,7 @@ def _proposal(out: str, number: int, domains: Sequence[str]) -> Proposal | None:
         weights=tuple(tuple(one["weights"].get(domain, 0.0) for domain in domains) for one in mixtures),
         why=tuple(one["why"] for one in mixtures),
         sizes=tuple(one["size"] for one in mixtures),
-        replicate=tuple(one["replicate"] for one in mixtures),
+        seeds=tuple(one["seed"] for one in mixtures),
         shaped_by=told["shaped_by"],
     )
 

@@ -25,7 +25,7 @@ from mixing.loop.finding import Found, single
 from mixing.loop.ground import Ground, alone
 from mixing.loop.measuring import ByProxies, Measure, Say
 from mixing.loop.mixture_file import MixtureFile, read_mixture, write_mixture
-from mixing.loop.rounds import Measured, Proposal, store_measured, store_proposal
+from mixing.loop.rounds import CYCLE, Measured, Proposal, store_measured, store_proposal
 from mixing.loop.settings import Mix
 from mixing.loop.sizes import scales_of
 from mixing.loop.standing import Standing, standing_of
@@ -120,7 +120,9 @@ class _Loop:
             **scales_of(self.settings, self.tokens),
         )
         before = [one.proposal for one in standing.rounds]
-        proposal = Proposal.of(number, table, self.ground.domains, before, self.shaped_by)
+        workers = max(1, self.settings.proxies.workers)  # runs of one seed go in parallel
+        cycle = max(1, min(CYCLE, table.num_rows // workers))
+        proposal = Proposal.of(number, table, self.ground.domains, before=before, shaped_by=self.shaped_by, cycle=cycle)
         store_proposal(self.out, proposal)
         return proposal
 

@@ -52,7 +52,7 @@ class World:
         domains = [name for name in proposal.column_names if name not in OWN]
         assert sorted(domains) == sorted(DOMAINS)
         weights = np.column_stack([proposal[name].to_numpy() for name in DOMAINS])
-        seeds = proposal["replicate"].to_numpy()
+        seeds = proposal["seed"].to_numpy()
         self.calls.append(len(weights))
         good = np.array([not self.fails(row) for row in weights])
         for row in weights:
