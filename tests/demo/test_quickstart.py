@@ -42,12 +42,13 @@ def gristmill(place: Path, *arguments: str, hash_seed: str = "0") -> str:
     return told.stdout
 
 
-def run(place: Path, output: str, *, workers: int, hash_seed: str) -> dict[str, Any]:
+def run(place: Path, output: str, *, workers: int, hash_seed: str, mix: bool = False) -> dict[str, Any]:
     """What must not change between runs, by step; `gristmill sql` tells the duplicates and the decisions."""
     options = ["--workers", str(workers), "--set", f"output={output}"]
     # Proxies and training have tests of their own, and would take most of the time here; a few steps show them done.
-    options += ["--set", "train.steps=2", "--set", "train.warmup_steps=1", "--set", "mix.tokens=400000"]
-    options += ["--set", "mix.runs=4", "--set", "mix.first_runs=4", "--set", "mix.proxies.tokens=8192"]
+    options += ["--set", "train.steps=2", "--set", "train.warmup_steps=1"]
+    few = ["mix.tokens=400000", "mix.runs=4", "mix.first_runs=4", "mix.proxies.tokens=8192"] if mix else ["mix=false"]
+    options += [part for change in few for part in ("--set", change)]
     gristmill(place, "run", RECIPE, *options, hash_seed=hash_seed)
     answers: dict[str, Any] = {}
     for path in sorted((place / output).glob("*/manifest.json")):
@@ -97,5 +98,6 @@ def test_corpus_and_run_stay_within_the_demos_time(tmp_path: Path) -> None:
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     started = time.monotonic()
     build(tmp_path / "out" / "quickstart-corpus", settings=CrawlSettings())
-    run(tmp_path, "out/quickstart", workers=2, hash_seed="0")
+    answers = run(tmp_path, "out/quickstart", workers=2, hash_seed="0", mix=True)
+    assert {"10-mix", "11-train"} <= answers.keys()
     assert time.monotonic() - started < DEMO_S
