@@ -1,6 +1,8 @@
 # Each target sets up what it needs (.ci/set-up.sh: seconds where nothing changed, minutes on a fresh machine).
 BIN := .venv/bin
 WORKERS ?= 2
+# Several processes beside each other, each with several threads of linear algebra, wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: help demo test test-heavy check format bench pins set-up clean
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# Read by numpy when it is loaded: small matrices and several test processes are slow with more.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # A shell that starts the tests behind "&" has them ignore interrupts, and all that they start and interrupt, too.

@@ -19,6 +19,7 @@ from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError, Points
 from mixing.optimum.constraints import Constraints
+from mixing.single_thread import single_threaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +51,7 @@ class Pick:
     why: str
 
 
+@single_threaded
 def propose(
     known: Observations | Sequence[str],
     n: int,

@@ -14,6 +14,7 @@ from mixing.laws.law import Law
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError
 from mixing.optimum.constraints import Constraints
+from mixing.single_thread import single_threaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ class Worth:
     why: str
 
 
+@single_threaded
 def worth(
     known: Observations,
     n: int = 10,

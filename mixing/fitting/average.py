@@ -16,6 +16,7 @@ from mixing.fitting.support import Support
 from mixing.fitting.trials import Trial, candidates, tried
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError
+from mixing.single_thread import single_threaded
 
 FEWEST_MIXTURES = 5
 """A metric measured on fewer mixtures is left out where the others are measured on more."""
@@ -24,6 +25,7 @@ SAME_VALUE = 1e-9
 """A metric whose range is this share of its size is constant."""
 
 
+@single_threaded
 def fit(
     observations: Observations,
     law: str | Sequence[str] = "auto",

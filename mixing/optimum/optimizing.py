@@ -21,6 +21,7 @@ from mixing.optimum.polytope import TOLERANCE
 from mixing.optimum.problem import Problem
 from mixing.optimum.sensitivity import members, refitted, scale_of, shifts
 from mixing.optimum.solving import Solution, solve
+from mixing.single_thread import single_threaded
 
 FLATNESS = 0.001
 """What "about as good" is where nothing is said: a tenth of a percent of the objective."""
@@ -29,6 +30,7 @@ _FEW_EPOCHS = 0.5
 """Runs that see a domain less than this part as often as the target will say little about repeating it."""
 
 
+@single_threaded
 def optimize(
     law: Law,
     objective: Objective | Mapping[str, float] | None = None,

@@ -65,7 +65,7 @@ def standing(settings: Mix, observations: Observations) -> Standing:
     held_out = [f"{HELD_OUT}{domain}" for domain in observations.domains]
     if not asked.weights and not asked.worst and not set(held_out) <= set(observations.metrics):
         told = [name for at, name in enumerate(observations.metrics) if np.isfinite(observations.values[:, at]).any()]
-        print(f"objective: the mean of all {len(told)} metrics", file=sys.stderr)
+        print(f"objective: the mean of {', '.join(told)}"[:200], file=sys.stderr)
         settings = replace(settings, objective=replace(asked, weights=dict.fromkeys(told, 1.0)))
     return Standing(settings, observations.domains, (), observations)
 
