@@ -20,22 +20,24 @@ from shards.store import write_json
 from train import Tokens
 from train.proxies import run as train_proxies
 
-CHARS = {"books_en": 1_800_000, "encyclopedia_en": 1_200_000, "faq_en": 600_000}
-"""As corpora are, a few domains hold most of the text; the others have OTHERS characters each."""
-OTHERS, PART_CHARS = 450_000, 1_500
+CHARS = {"books_en": 2_700_000, "encyclopedia_en": 900_000}
+"""As in corpora, one domain holds most of the text; the others have OTHERS characters each."""
+OTHERS, PART_CHARS = 300_000, 600
 PROXIES = {
     "sizes": {"120k": {"layers": 2, "width": 64, "heads": 4}},
-    "tokens": 150_000,
+    "tokens": 200_000,
     "sequence_tokens": 128,
     "batch_sequences": 4,
     "optimizer": "muon",
-    "learning_rate": 0.01,
+    "learning_rate": 0.004,  # at 0.01 seeds differ as much as mixtures do
+    "decay_share": 0.6,
     "warmup_steps": 20,
     "evaluation_sequences": 128,
     "checkpoint_every_steps": None,
     "workers": 2,
 }
-SEEDS = (1, 2, 3)
+SEEDS = (101, 102, 103)
+"""None of which a proxy had."""
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +88,12 @@ def measured(table, weights):
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(900)  # two minutes on two free cores, and what else runs beside it
 def test_the_mixture_that_proxies_find_beats_the_natural_one_over_three_seeds(tokens, tmp_path):
     started = time.monotonic()
-    settings = Mix(proxies=PROXIES, runs=20, first_runs=14, batch_runs=6, stop_below=0)
+    settings = Mix(proxies=PROXIES, runs=18, first_runs=12, batch_runs=6, stop_below=0)
     mixture = run(settings, tokens=tokens, out=str(tmp_path / "mix"), say=lambda line: print(line, file=sys.stderr))
-    assert mixture.runs == 20
+    assert mixture.runs == 18
     told = json.loads((tmp_path / "mix" / "mix.json").read_text())
     assert told["spent"]["failed"] == {}
     natural = mixture.natural.weights
@@ -110,4 +113,6 @@ def test_the_mixture_that_proxies_find_beats_the_natural_one_over_three_seeds(to
     assert best.rows[0].mean < base.rows[0].mean
     assert [row.metric for row in best.rows[1:]] == sorted(mixture.predicted)
     assert Path(tmp_path / "mix" / "mixture.json").exists()
-    assert best.inside >= 0.6  # at a level of .9; three seeds of eight correlated metrics: see the printed lines
+    for row in (best.rows[0], base.rows[0]):
+        assert row.low <= row.mean <= row.high
+    assert best.inside >= 0.6  # at a level of .9, of metrics that go together: see the printed lines
