@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mixing.loop.settings import TOKENS_PER_PARAMETER, Mix
 
 
@@ -35,16 +33,3 @@ def runs_a_mixture(settings: Mix, tokens: Sequence[str]) -> int:
     """How many proxies a proposed mixture takes: one a seed, and a size where the round does not choose it."""
     swarm = settings.proxies
     return len(swarm.seeds) * (1 if scales_of(settings, tokens) else len(swarm.sizes))
-
-
-def target_scale(settings: Mix, parameters: float, tokens: float) -> tuple[float, float]:
-    """(N, D) that the mixture is for: as the settings say, else the proxies' own."""
-    return (
-        parameters if settings.parameters is None else settings.parameters,
-        tokens if settings.tokens is None else settings.tokens,
-    )
-
-
-def known_scale(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """The largest of a column of N or D; NaN where none is known."""
-    return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")

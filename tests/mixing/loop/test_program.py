@@ -12,6 +12,7 @@ import pytest
 
 from mixing.loop import Mix, compare, read_mixture
 from mixing.loop.__main__ import main
+from mixing.loop.sizes import runs_a_mixture, scales_of
 from mixing.observations import read_observations
 from tests.train.pretrain.made import WORDS, make_text_tokens, texts_of
 
@@ -100,3 +101,16 @@ def test_a_file_of_something_else_is_refused(tmp_path, capfd, text):
 def test_settings_name_what_the_recipe_needs_of_a_section():
     assert (Mix.name, Mix.version) == ("mix", 1)
     assert Mix.free <= set(Mix.__dataclass_fields__)
+
+
+def test_several_sizes_are_a_choice_of_the_round_and_one_is_none(tokens):
+    small, large = {"layers": 1, "width": 16, "heads": 2}, {"layers": 1, "width": 32, "heads": 2, "tokens": 9_000}
+    one = Mix(proxies={**PROXIES, "seeds": (0, 1)})
+    assert (scales_of(one, [tokens]), runs_a_mixture(one, [tokens])) == ({}, 2)
+    both = Mix(proxies={**PROXIES, "sizes": {"small": small, "large": large}}, parameters=1e9, tokens=1e11)
+    told = scales_of(both, [tokens])
+    assert told["target"] == (1e9, 1e11)
+    assert [length for _, length in told["sizes"].values()] == [2_048, 9_000]
+    assert told["sizes"]["small"][0] < told["sizes"]["large"][0]
+    assert runs_a_mixture(both, [tokens]) == 1
+    assert runs_a_mixture(both, []) == 2  # without token shards nobody knows N: each mixture is made at each size
