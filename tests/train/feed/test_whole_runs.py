@@ -190,13 +190,21 @@ def test_any_run_that_is_resumed_anywhere_trains_on_its_plan(
 
 
 @pytest.mark.heavy
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(made=runs())
 def test_many_runs_that_are_resumed_anywhere_train_on_their_plans(
     corpora: list[TokenShards], tmp_path_factory: pytest.TempPathFactory, made: Any
 ) -> None:
     corpus, first, changes, tries = made
     check(corpora[corpus], tmp_path_factory.getbasetemp() / "heavy-run", first, changes, tries)
+
+
+@pytest.mark.xfail(strict=True, reason="three tokens that are cropped where lengths change stand in no account")
+def test_a_change_from_the_shortest_rows_accounts_for_what_it_crops(corpora: list[TokenShards], tmp_path: Path) -> None:
+    first = {"sequence_tokens": 1, "batch_sequences": 6, "packing": "best_fit", "overflow": "crop"}
+    first |= {"window_sequences": 7, "max_epochs": None, "weights": None, "seed": 0, "held_out": 0.0, "block_tokens": 1}
+    changes = [(2, {"sequence_tokens": 25}), (24, {"window_sequences": 1})]
+    check(corpora[0], tmp_path / "run", first, changes, [Attempt(1, 0, 0.0, 1)])
 
 
 @pytest.mark.parametrize("packing", ["concat", "best_fit"])
