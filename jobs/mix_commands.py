@@ -19,7 +19,7 @@ SettingsFile = Annotated[
 ]
 
 mix = typer.Typer(
-    help="Domain ratios: what runs say, the best mixture under constraints, what to try next.",
+    help="Find domain ratios: laws, optima, what to try next.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 Value = Callable[[tuple[str, ...], Floats], Floats]
 """(metrics, [n, k]) -> [n]: what is minimised, of measured or predicted metrics. NaN where one it needs is NaN."""
 
-NOISE_SHARE, NOISE_FACTOR = 1e-3, np.log(10.0)
+NOISE_SHARE, NOISE_FACTOR = 1e-3, 1.2
 """Variance of the noise over that between mixtures, and the standard deviation of its logarithm, without replicates:
 runs of RegMix differ by .3 to .6 between mixtures, repeats by .0016 to .041 (marin-community/marin#2345). Without it a
 dozen runs that a law misses look like noise, and nothing seems worth another run."""

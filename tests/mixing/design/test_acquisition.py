@@ -92,6 +92,4 @@ def test_measuring_several_at_one_time_is_measuring_them_one_after_the_other() -
     after = belief
     for place in (2, 5, 2):
         after = after.measured(place)
-    np.testing.assert_allclose(
-        belief.covariance - belief.together(np.array([2, 5, 2])), after.covariance, atol=1e-9
-    )
+    np.testing.assert_allclose(belief.covariance - belief.together(np.array([2, 5, 2])), after.covariance, atol=1e-9)

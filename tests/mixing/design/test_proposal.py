@@ -40,9 +40,7 @@ def test_first_runs_are_of_names_alone(here: World) -> None:
     np.testing.assert_allclose(weights(table, here.domains).sum(axis=1), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "method", ["auto", "space_filling", "variance", "expected_improvement", "knowledge_gradient"]
-)
+@pytest.mark.parametrize("method", ["auto", "space_filling", "variance", "expected_improvement", "knowledge_gradient"])
 def test_runs_of_every_method_meet_the_constraints(runs: Observations, method: str) -> None:
     constraints = Constraints(floors={"domain_00": 0.2}, ceilings={"domain_04": 0.15})
     table = propose(runs, 4, method=method, law=LAW, constraints=constraints)  # type: ignore[arg-type]
