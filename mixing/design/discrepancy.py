@@ -85,10 +85,12 @@ class Discrepancy:
         return total
 
     def noise_variance(self, points: Points) -> Floats:
-        """[n]: of one measurement."""
-        return np.asarray(
-            sum(one.share * one.sigma**2 * one.noise * growth(points.weights, one.rise) for one in self.settings)
+        """[n]: of one measurement: the harmonic mean of the settings', so that it tells as much as it does on average."""
+        told = sum(
+            one.share / np.maximum(one.sigma**2 * one.noise * growth(points.weights, one.rise), 1e-300)
+            for one in self.settings
         )
+        return np.asarray(1 / told)
 
 
 def fit_discrepancy(points: Points, misses: Floats, guess: Guess) -> Discrepancy:

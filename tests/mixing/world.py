@@ -12,6 +12,7 @@ marin-community/marin#2345).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,22 +76,19 @@ class World:
         points = Points.of(self.domains, weights, parameters=size[0], tokens=size[1])
         return np.asarray(self.true(points).mean(axis=1))
 
-    def best(self, size: tuple[float, float] = BASE, starts: int = 12) -> tuple[Floats, float]:
-        """The mixture with the least mean of true losses, by many starts over the whole simplex."""
+    @cached_property
+    def best(self) -> tuple[Floats, float]:
+        """The mixture with the least mean of true losses, and that mean, by twelve starts over the whole simplex."""
         from scipy.optimize import minimize
 
-        rng = np.random.default_rng(0)
-        draws = np.concatenate([rng.dirichlet(np.ones(len(self.domains)), 2000), self.natural[None]])
-        found = []
-        for start in draws[np.argsort(self.loss(draws, size))[:starts]]:
-            answer = minimize(
-                lambda logits: float(self.loss(_softmax(logits)[None], size)[0]),
-                np.log(start + 1e-6),
-                method="L-BFGS-B",
-            )
-            found.append((float(answer.fun), _softmax(answer.x)))
-        value, weights = min(found, key=lambda one: one[0])
-        return weights, value
+        def height(logits: Floats) -> float:
+            return float(self.loss(_softmax(logits)[None])[0])
+
+        drawn = np.random.default_rng(0).dirichlet(np.ones(len(self.domains)), 2000)
+        starts = drawn[np.argsort(self.loss(drawn))[:12]]
+        answers = [minimize(height, np.log(start + 1e-6), method="L-BFGS-B") for start in starts]
+        least = min(answers, key=lambda answer: float(answer.fun))
+        return _softmax(least.x), float(least.fun)
 
 
 def world(
