@@ -85,7 +85,7 @@ class Discrepancy:
         return total
 
     def noise_variance(self, points: Points) -> Floats:
-        """[n]: of one measurement: the harmonic mean of the settings', so that it tells as much as it does on average."""
+        """[n]: of a measurement: the settings' harmonic mean, so that it tells as much as it does on average."""
         told = sum(
             one.share / np.maximum(one.sigma**2 * one.noise * growth(points.weights, one.rise), 1e-300)
             for one in self.settings
