@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DRAWS = 4000
 """Of what the runs may show; the expected gain is known to about 2% then."""
 LEVEL = 0.9
+JUDGED = 3
+"""Mixtures a domain before a worth is told: a law of few runs does not know what it does not know. With 2 (16 runs, 8
+domains) ten more runs seemed worth .01 and .02% of the loss in two of three simulated worlds, and were worth 1%."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +66,8 @@ def worth(
 ) -> Worth:
     """What n more runs, chosen by knowledge gradient, are expected to gain; `least`: less than that is not worth it.
 
-    Arguments are those of propose. Before the first runs are there (propose then fills space) the gain is NaN and it
-    never says stop: a law of few runs does not know what it does not know. Raises MixingError as propose does.
+    Arguments are those of propose. Before there are three mixtures a domain, and twelve, the gain is NaN and it never
+    says stop. Raises MixingError as propose does.
     """
     if n < 1:
         raise MixingError(f"n: {n} runs; ask for the worth of at least 1")
@@ -76,9 +79,9 @@ def worth(
     cheapest = min(cost for _, cost in problem.sizes.values())
     if np.ptp(problem.polytope.vertices, axis=0).max() < SAME_WEIGHT:
         return _told(n, least, np.zeros(1), 0.0, n * cheapest, instead="only one mixture is feasible")
-    lacking = first_lacking(problem)
+    lacking = max(first_lacking(problem), JUDGED * len(problem.domains) - len(problem.mixtures))
     if lacking > 0:
-        why = f"{lacking} of the first runs that fill space are still to be made"
+        why = f"too little is known to judge; {lacking} more mixtures are to be measured first"
         return _told(n, least, np.full(1, np.nan), np.nan, n * cheapest, instead=why)
     belief = Places.of(problem, problem.surrogate(law)).belief
     places, _ = batch(belief, n, knowledge_gradient)

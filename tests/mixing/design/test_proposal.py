@@ -30,7 +30,7 @@ def here() -> World:
 
 @pytest.fixture(scope="module")
 def runs(here: World) -> Observations:
-    return here.measure(weights(propose(here.domains, 14), here.domains))
+    return here.measure(weights(propose(here.domains, 16), here.domains))
 
 
 def test_first_runs_are_of_names_alone(here: World) -> None:
