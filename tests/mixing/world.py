@@ -78,14 +78,18 @@ class World:
 
     @cached_property
     def best(self) -> tuple[Floats, float]:
-        """The mixture with the least mean of true losses, and that mean, by twelve starts over the whole simplex."""
+        """The mixture with the least mean of true losses at the base's size, and that mean."""
+        return self.best_at(BASE)
+
+    def best_at(self, size: tuple[float, float]) -> tuple[Floats, float]:
+        """The same at N, D, by twelve starts over the whole simplex."""
         from scipy.optimize import minimize
 
         def height(logits: Floats) -> float:
-            return float(self.loss(_softmax(logits)[None])[0])
+            return float(self.loss(_softmax(logits)[None], size)[0])
 
         drawn = np.random.default_rng(0).dirichlet(np.ones(len(self.domains)), 2000)
-        starts = drawn[np.argsort(self.loss(drawn))[:12]]
+        starts = drawn[np.argsort(self.loss(drawn, size))[:12]]
         answers = [minimize(height, np.log(start + 1e-6), method="L-BFGS-B") for start in starts]
         least = min(answers, key=lambda answer: float(answer.fun))
         return _softmax(least.x), float(least.fun)

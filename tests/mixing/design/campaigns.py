@@ -76,11 +76,13 @@ def random_design(
         yield rows, fit(rows, law)
 
 
-def excess(here: World, fitted: Fitted) -> float:
-    """By what share the true loss of the fit's best mixture lies above the true optimum's."""
-    mixture = optimize(fitted, explain=False)
+def excess(here: World, fitted: Fitted, size: tuple[float, float] = BASE) -> float:
+    """By what share the true loss of the fit's best mixture lies above the true optimum's, both at a size."""
+    at = Points.of(here.domains, here.natural, parameters=size[0], tokens=size[1])
+    mixture = optimize(fitted, points=at, explain=False)
     weights = np.array([[mixture.weights[mixture.domains.index(name)] for name in here.domains]])
-    return float(here.loss(weights)[0] / here.best[1] - 1)
+    best = here.best[1] if size == BASE else here.best_at(size)[1]
+    return float(here.loss(weights, size)[0] / best - 1)
 
 
 def best_run(here: World, known: Observations) -> float:

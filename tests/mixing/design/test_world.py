@@ -79,7 +79,7 @@ def test_cheap_sizes_are_used_where_they_tell_as_much() -> None:
     for seed in (0, 1, 2):
         here = world(5, seed=seed, bend=0.3, ripple=0.2, noise=0.005, corner_noise=0.05)
         *_, (known, fitted) = campaign(here, seed=seed, runs=40, first=20, batch=5, sizes=sizes, target=sizes["large"])
-        losses.append(excess(here, fitted))
+        losses.append(excess(here, fitted, sizes["large"]))
         costs.append(float(known.flops.sum() / (6 * 4e6 * 4e9)))
     assert np.median(losses) < 2 * CLOSE, (losses, costs)
     assert np.median(costs) < 16, (losses, costs)
