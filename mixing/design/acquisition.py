@@ -25,8 +25,8 @@ REACH = 6.0
 def variance_removed(belief: Belief) -> Floats:
     """Integrated variance reduction: how much a run lowers the variance summed over the feasible set.
 
-    Source: active learning, Cohn (1996). Of RegMix's runs, space filling teaches all losses better (squared error .0158,
-    this .0193, random .0190: bench.mixing_design), which is this with nothing assumed of where the law is off.
+    Source: active learning, Cohn (1996). Of RegMix's runs, space filling teaches all losses better (squared error
+    .0158, this .0193, random .0190: bench.mixing_design): it is this with nothing assumed of where the law is off.
     """
     return np.asarray((belief.moves()[belief.even] ** 2).sum(axis=0) / belief.cost)
 

@@ -32,8 +32,8 @@ Method = Literal["auto", "space_filling", "variance", "expected_improvement", "k
 FEWEST_FIRST = 12
 """Mixtures that fill space before a law is trusted with what comes next, and one more than there are domains."""
 TEACHING = 0.125
-"""Share of a batch that goes to variance, the rest going to the knowledge gradient: in simulated worlds 0 to .25 came
-to the same (bench.mixing_design); one run of eight guards against a law that is wrong where nobody looks."""
+"""Share of a batch that goes to variance, the rest going to the knowledge gradient. In simulated worlds (seeds that no
+test has) 0 and .25 came to the same; one run of eight guards against a law that is wrong where nobody looks."""
 TIED = 0.15
 """Share of the first runs that are made again at each dearer size."""
 EVEN, NEAR = 400, 60
@@ -69,7 +69,7 @@ def propose(
 
     known: the observations so far, or the names of the domains before there are any.
     law: what predicts; None is the average that mixing.fitting.fit chooses. objective: None is the mean of all metrics.
-    method: auto fills space for the first runs, then spends a quarter of a batch on what is least known and the rest on
+    method: auto fills space for the first runs, then spends an eighth of a batch on what is least known and the rest on
         what may lower the best loss most; others stand for themselves.
     sizes: name -> (parameters, tokens) of the runs that can be made; costs: name -> cost, 6 N D where not told.
         target: (parameters, tokens) that the mixture is for; None is the dearest size. What a run is worth is counted
