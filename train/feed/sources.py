@@ -103,7 +103,12 @@ class Source:
         return chained(parts)
 
     def left(self, used: int) -> Left:
-        """What the domain has after so many sequences."""
+        """What the domain has after so many sequences.
+
+        Before the first, what it began with: what the carried rows crop or drop is lost only once one of them is given.
+        """
+        if used == 0:
+            return self._begin
         cursor, _, epoch = self._begin
         rest = self._parts[1]
         if self.carried is not None and used < self._carried_rows:

@@ -174,6 +174,32 @@ def test_changes_lose_and_repeat_nothing(index: MadeIndex, data: some.DataObject
         assert set(seen[:tokens].tolist()) <= {whole, whole + 1}  # no token again before each has come
 
 
+@settings(deadline=None, max_examples=150)
+@given(corpora, some.data())
+def test_a_change_of_which_no_row_was_given_leaves_no_trace(index: MadeIndex, data: some.DataObject) -> None:
+    plan = changed(plan_of(index, data, max_epochs=data.draw(some.sampled_from([1, 3]), label="epochs")), data)
+    low = plan.state()["segments"][-1]["step"]
+    assert plan.steps is not None
+    step = data.draw(some.integers(low, max(low, min(low + 4, plan.steps))), label="at")
+    between, then = (
+        {
+            **data.draw(settings_of(index), label=label),
+            "max_epochs": data.draw(LIMITS),
+            # Other than what is now, or a source would go on as it was; and as short as crops and drops need.
+            "sequence_tokens": data.draw(some.integers(41, 45) if label == "then" else some.integers(1, 20)),
+        }
+        for label in ("between", "then")
+    )
+    for change in (between, then):
+        for fixed in ("seed", "held_out", "block_tokens"):
+            del change[fixed]
+    passing = plan.change(step, **between)
+    plain, other = plan.change(step, **then), passing.change(step, **then)
+    assert plan.consumed(step) == passing.consumed(step) == other.consumed(step)
+    assert plain.steps == other.steps
+    assert all(same(*both) for both in zip(all_batches(plain), all_batches(other), strict=True))
+
+
 @many
 @given(corpora, some.data())
 def test_a_change_leaves_what_was_before_and_goes_on_with_it(index: MadeIndex, data: some.DataObject) -> None:
