@@ -7,10 +7,11 @@ from typing import Any
 
 from jobs.errors import UserError
 from jobs.report.database import Output, Row
+from jobs.report.mixture_charts import MOST_CHARTS
 from shards.store import join, read_json, write_bytes
 
-MOST_CHARTS = 12
-"""Small charts of one kind on the page; report.json, or mix.json, has them all."""
+OF_A_DOMAIN = ("floors", "ceilings", "max_ratio", "max_epochs")
+"""Constraints that limit the share of the one domain they name."""
 
 
 def mixing(found: Output) -> Row | None:
@@ -27,7 +28,9 @@ def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
     whole = read_json(join(folder, "mix.json"))
     if whole is None:
         return None
-    mixture, optimum = whole["mixture"], whole.get("optimum") or {}
+    mixture, optimum = whole.get("mixture") or {}, whole.get("optimum") or {}
+    near = optimum.get("near") or {}
+    choice = list(_choice(whole.get("law") or {}))
     return {
         "folder": folder,
         "stop": whole.get("stop"),
@@ -38,23 +41,33 @@ def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
         "minimised": _minimised(whole.get("objective") or {}),
         "spent": whole.get("spent"),
         "domains": list(_domains(mixture, optimum)),
-        "prices": optimum.get("prices") or [],
-        "phases": mixture.get("phases") or [],
+        "prices": _list(optimum, "prices"),
+        "phases": _list(mixture, "phases"),
         "beside": _beside(optimum),
         "certificate": optimum.get("certificate"),
-        "law": {"why": (whole.get("law") or {}).get("why"), "choice": list(_choice(whole.get("law") or {}))},
+        "near": {key: near.get(key) for key in ("within", "farthest")} if near else None,
+        "sensitivity": [
+            {key: one.get(key) for key in ("name", "change", "loss")} for one in _list(optimum, "sensitivity")
+        ],
+        "law": {
+            "why": (whole.get("law") or {}).get("why"),
+            "chosen": [row for row in choice if row["share"]],
+            "choice": choice,
+        },
+        "recalibrated": max((line.get("runs") or 0 for line in (whole.get("at_target") or {}).values()), default=0),
         "worth": whole.get("worth"),
-        "rounds": [_round(one) for one in whole.get("rounds") or []],
+        "rounds": [_round(one) for one in _list(whole, "rounds")],
         "curves": {
             name: {key: curve[key] for key in ("weight", "allowed", "objective")}
             for name, curve in (whole.get("curves") or {}).items()
+            if curve and curve.get("objective")
         },
         "fit": whole.get("fit") or {},
         "charts": _first(whole.get("fit") or {}),
-        "shares": mixture["weights"],
-        "design": whole.get("design") or [],
+        "shares": mixture.get("weights") or {},
+        "design": _list(whole, "design"),
         "compared": _compared(folder, trained),
-        "warnings": whole.get("warnings") or [],
+        "warnings": list(dict.fromkeys(_list(whole, "warnings"))),
     }
 
 
@@ -69,6 +82,10 @@ def write(folder: str) -> str:
     return url
 
 
+def _list(told: Mapping[str, Any], key: str) -> list[Any]:
+    return told.get(key) or []
+
+
 def _minimised(asked: Mapping[str, Any]) -> str:
     weights, worst = asked.get("weights") or {}, asked.get("worst") or []
     alike = len(set(weights.values())) == 1
@@ -80,7 +97,8 @@ def _domains(mixture: Mapping[str, Any], optimum: Mapping[str, Any]) -> Iterator
     """A row a domain, the largest share first."""
     natural = (mixture.get("natural") or {}).get("weights") or {}
     ranges = (optimum.get("near") or {}).get("ranges") or {}
-    for name, share in sorted(mixture["weights"].items(), key=lambda entry: (-entry[1], entry[0])):
+    prices = _list(optimum, "prices")
+    for name, share in sorted((mixture.get("weights") or {}).items(), key=lambda entry: (-entry[1], entry[0])):
         yield {
             "domain": name,
             "share": share,
@@ -88,34 +106,38 @@ def _domains(mixture: Mapping[str, Any], optimum: Mapping[str, Any]) -> Iterator
             "natural": natural.get(name),
             "tokens": (mixture.get("tokens_by_domain") or {}).get(name),
             "epochs": (mixture.get("epochs") or {}).get(name),
+            "bound_by": [
+                {"constraint": kind, "price": price.get("price")}
+                for price in prices
+                for kind, _, domain in [price["constraint"].partition(".")]
+                if kind in OF_A_DOMAIN and domain == name
+            ],
         }
 
 
 def _beside(optimum: Mapping[str, Any]) -> list[Row]:
     """Other mixtures under the same law, the best first."""
-    if not optimum:
-        return []
-    rows = [{"name": "optimum", "value": optimum["value"], "excess": 0.0, "keeps": True, "change": 0.0}]
-    rows += [dict(one) for one in optimum.get("comparisons") or []]
+    best = {"name": "optimum", "value": optimum.get("value"), "excess": 0.0, "keeps": True, "change": 0.0}
+    rows = [best, *(dict(one) for one in _list(optimum, "comparisons"))]
     if optimum.get("unconstrained"):
         rows.append({**optimum["unconstrained"], "name": "optimum without constraints"})
-    known = [row for row in rows if row["value"] is not None]
     return [
         {key: row.get(key) for key in ("name", "value", "excess", "keeps", "change")}
-        for row in sorted(known, key=lambda row: row["value"])
+        for row in sorted((row for row in rows if row.get("value") is not None), key=lambda row: row["value"])
     ]
 
 
 def _choice(law: Mapping[str, Any]) -> Iterator[Row]:
     """A row a law: means over the metrics."""
-    rows = law.get("choice") or []
-    for name in sorted({row["law"] for row in rows}, key=lambda name: -_mean(rows, name, "share")):
+    rows = _list(law, "choice")
+    names = sorted({row["law"] for row in rows})
+    for name in sorted(names, key=lambda name: -(_mean(rows, name, "share") or 0.0)):
         yield {"law": name, **{key: _mean(rows, name, key) for key in ("error", "explained", "share")}}
 
 
-def _mean(rows: list[Row], law: str, key: str) -> float:
-    values = [row[key] for row in rows if row["law"] == law and row[key] is not None]
-    return sum(values) / len(values) if values else float("nan")
+def _mean(rows: list[Row], law: str, key: str) -> float | None:
+    values = [row[key] for row in rows if row["law"] == law and row.get(key) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _first(fit: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -125,7 +147,7 @@ def _first(fit: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _round(one: Mapping[str, Any]) -> Row:
-    reasons = one.get("why") or []
+    reasons = _list(one, "why")
     counted = {why: reasons.count(why) for why in dict.fromkeys(reasons)}
     first = [f"{why} ({count})" if count > 1 else why for why, count in list(counted.items())[:3]]
     return {

@@ -58,7 +58,7 @@ def test_a_page_has_the_numbers_of_its_mix_and_no_script(count: int, tmp_path: P
     tags = Page(page).tags
     assert "script" not in tags
     assert "\u202e" not in page
-    assert tags.count("figure") == min(count, mixing.MOST_CHARTS) + min(count + 1, mixing.MOST_CHARTS)
+    assert tags.count("figure") == min(count, mixture_charts.MOST_CHARTS) + min(count + 1, mixture_charts.MOST_CHARTS)
     assert f"{100 * max(whole['mixture']['weights'].values()):.1f}%" in page
 
 
