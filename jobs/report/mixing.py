@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.errors import UserError
@@ -10,6 +10,7 @@ from jobs.report.database import Output, Row
 from jobs.report.mixture_charts import MOST_CHARTS
 from shards.store import join, read_json, write_bytes
 
+MOST_NAMES = 8
 OF_A_DOMAIN = ("floors", "ceilings", "max_ratio", "max_epochs")
 """Constraints that limit the share of the one domain they name."""
 
@@ -29,7 +30,7 @@ def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
     if whole is None:
         return None
     mixture, optimum = whole.get("mixture") or {}, whole.get("optimum") or {}
-    near = optimum.get("near") or {}
+    near, domains = optimum.get("near") or {}, list(_domains(mixture, optimum))
     choice = list(_choice(whole.get("law") or {}))
     return {
         "folder": folder,
@@ -40,7 +41,8 @@ def told(folder: str, trained: Mapping[str, Any] | None = None) -> Row | None:
         "natural": (mixture.get("natural") or {}).get("objective"),
         "minimised": _minimised(whole.get("objective") or {}),
         "spent": whole.get("spent"),
-        "domains": list(_domains(mixture, optimum)),
+        "domains": domains,
+        "bar": max((max(row["share"], row["near"]["high"] if row["near"] else 0.0) for row in domains), default=0.0),
         "prices": _list(optimum, "prices"),
         "phases": _list(mixture, "phases"),
         "beside": _beside(optimum),
@@ -89,8 +91,12 @@ def _list(told: Mapping[str, Any], key: str) -> list[Any]:
 def _minimised(asked: Mapping[str, Any]) -> str:
     weights, worst = asked.get("weights") or {}, asked.get("worst") or []
     alike = len(set(weights.values())) == 1
-    parts = [f"mean of {', '.join(weights) if alike else ', '.join(f'{n} x {s:g}' for n, s in weights.items())}"]
-    return "; ".join([*(parts if weights else []), *([f"worst of {', '.join(worst)}"] if worst else [])])
+    mean = _names(list(weights) if alike else [f"{name} x {share:g}" for name, share in weights.items()])
+    return "; ".join([*([f"mean of {mean}"] if weights else []), *([f"worst of {_names(worst)}"] if worst else [])])
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{', '.join(names[:4])} and {len(names) - 4} more"
 
 
 def _domains(mixture: Mapping[str, Any], optimum: Mapping[str, Any]) -> Iterator[Row]:

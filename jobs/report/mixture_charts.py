@@ -79,7 +79,7 @@ def ends(low: float, high: float) -> tuple[str, str]:
     """The labels of both ends of an axis, with as many digits as tell them apart."""
     for digits in range(3, 8):
         told = f"{low:.{digits}g}", f"{high:.{digits}g}"
-        if abs(float(told[0]) - low) + abs(float(told[1]) - high) < 0.05 * (high - low):
+        if abs(float(told[0]) - low) + abs(float(told[1]) - high) < 0.1 * (high - low):
             break
     return told
 
@@ -121,14 +121,14 @@ def parallel(design: Sequence[Mapping[str, Any]], optimum: Mapping[str, float]) 
         return None
     most = {name: max([row["weights"][name] for row in design] + [optimum[name], 1e-9]) for name in names}
     slanted = len(names) > MANY_AXES
-    gap, left, foot = AXIS_GAP_MANY if slanted else AXIS_GAP, 72 if slanted else 40, 90 if slanted else 32
+    gap, left, foot = AXIS_GAP_MANY if slanted else AXIS_GAP, 72 if slanted else 60, 90 if slanted else 32
 
     def line(weights: Mapping[str, float]) -> str:
         heights = (DESIGN_TOP + (DESIGN_HEIGHT - DESIGN_TOP) * (1 - weights[name] / most[name]) for name in names)
         return "M" + "L".join(f"{left + gap * at} {height:.1f}" for at, height in enumerate(heights))
 
     return {
-        "width": left + 40 + gap * (len(names) - 1), "height": DESIGN_HEIGHT + foot,
+        "width": left + 60 + gap * (len(names) - 1), "height": DESIGN_HEIGHT + foot,
         "top": DESIGN_TOP, "base": DESIGN_HEIGHT, "slanted": slanted, "more": len(optimum) - len(names),
         "axes": [
             {"x": left + gap * at, "name": name, "most": percent(most[name], 1)} for at, name in enumerate(names)

@@ -33,7 +33,7 @@ def make(folder: Path, domains: Sequence[str], *, runs: int = 12, seed: int = 7)
         "phases": [{"share": 0.8, "weights": weights}, {"share": 0.2, "weights": weights}],
     }
     first = next(iter(weights))
-    design = [
+    design: list[Row] = [
         {"run": f"run-{at}", "weights": _named(domains, row), "objective": 3 + at / 10, "round": 1, "metrics": metrics}
         for at, row in enumerate(dice.dirichlet(np.ones(len(domains)), runs))
     ]
