@@ -213,7 +213,6 @@ def test_any_compute_gets_a_finite_answer_or_one_line(flops, inference, unique, 
 
 
 def test_plot_and_json_are_the_same_bytes_each_time(tmp_path):
-    pytest.importorskip("matplotlib")
     asked = {"flops": 1e21, "inference_tokens": 1e12, "unique_tokens": 1e10}
     for name in ("one.svg", "two.svg"):
         budget(**asked).plot(str(tmp_path / name))

@@ -85,7 +85,6 @@ def test_an_impossible_shape_is_refused(changed, told):
 
 
 def test_parameters_are_those_of_the_model_that_is_trained():
-    pytest.importorskip("torch")
     from train.model.settings import ModelSettings
     from train.model.transformer import Transformer
 

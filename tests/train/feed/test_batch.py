@@ -133,7 +133,8 @@ def test_a_digest_tells_tokens_pieces_and_masks_apart(shards: TokenShards) -> No
 
 
 def test_tensors_hold_the_same(shards: TokenShards) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     batch = fill(spans_of([[(0, 1, 2, 5, 9, False)]], 8), shards, step=2)
     made = batch.torch()
     assert torch.equal(made.inputs, torch.from_numpy(batch.inputs.copy()))

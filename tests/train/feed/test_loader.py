@@ -151,14 +151,16 @@ def test_an_error_that_cannot_cross_is_told_in_words() -> None:
 
 
 def test_workers_leave_the_random_state_of_torch_alone(shards: TokenShards) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     before = torch.get_rng_state()
     list(Loader(PlainPlan(shards, steps=2), shards, workers=1))
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_its_dataset_serves_anyones_dataloader(shards: TokenShards) -> None:
-    data = pytest.importorskip("torch.utils.data")
+    from torch.utils import data
+
     loader = Loader(PlainPlan(shards, steps=5), shards)
     made = data.DataLoader(loader.dataset(), batch_size=None, num_workers=2, collate_fn=_same)
     assert all_equal(list(made), list(loader))

