@@ -123,7 +123,8 @@ class Fitted(Law):
         here = self._own(points)
         found = np.zeros((len(points), len(self.metrics)))
         if self.errors is not None:
-            found[:, self.varying] = np.hypot(self.errors.deviation(self._signals(here)), self._off_support(here))
+            told = np.hypot(self.errors.deviation(self._signals(here)), self._off_support(here))
+            found[:, self.varying] = told * self.support.stretch(here)[:, None]
         return found
 
     def predict(
@@ -203,7 +204,7 @@ class Fitted(Law):
             half[:] = np.inf
         elif self.errors is not None:
             widths = self.errors.half_width(self._signals(here), level)
-            half[:, self.varying] = widths + self._off_support(here)
+            half[:, self.varying] = (widths + self._off_support(here)) * self.support.stretch(here)[:, None]
         return half
 
 

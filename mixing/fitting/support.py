@@ -14,6 +14,9 @@ INSIDE = 1.0 + 1e-6
 UNSEEN_WEIGHT = 1e-6
 """A domain that no run had: asked weights up to this are rounding."""
 
+BLOCK = 1024
+"""Mixtures whose distances to all others are held at once."""
+
 SCALE_SLACK = 0.01
 """log N or log D beyond the observed by so much is rounding: parameters are counted with and without embeddings."""
 
@@ -43,9 +46,7 @@ class Support:
     def of(cls, points: Points, *, uses_scale: bool) -> Self:
         mixtures = np.unique(np.round(points.weights, 9), axis=0)
         count = len(mixtures)
-        apart = _hellinger(mixtures, mixtures)
-        np.fill_diagonal(apart, np.inf)
-        reach = float(apart.min(axis=1).max()) if count > 1 else 0.0
+        reach = float(_nearest(mixtures, mixtures, np.arange(count)).max()) if count > 1 else 0.0
         spread = mixtures.std(axis=0)
         ranked = np.sort(mixtures, axis=0)
         gaps = (
@@ -60,13 +61,11 @@ class Support:
 
     def distance(self, points: Points) -> Floats:
         """[n]: Hellinger distance to the nearest observed mixture, in units of `reach`."""
-        return np.asarray(_hellinger(points.weights, self.mixtures).min(axis=1) / max(self.reach, 1e-9))
+        return _nearest(points.weights, self.mixtures) / max(self.reach, 1e-9)
 
     def distances_held_out(self, points: Points, folds: npt.NDArray[np.int64]) -> Floats:
         """[n]: of the observed points themselves, each to the nearest of another fold."""
-        apart = _hellinger(points.weights, points.weights)
-        apart[folds[:, None] == folds[None, :]] = np.inf
-        return np.asarray(np.minimum(apart.min(axis=1), 1.0) / max(self.reach, 1e-9))
+        return np.minimum(_nearest(points.weights, points.weights, folds), 1.0) / max(self.reach, 1e-9)
 
     def beyond(self, points: Points) -> Floats:
         """[n, m]: by how much each weight leaves the observed range, as a share of the mixture."""
@@ -81,16 +80,25 @@ class Support:
 
     def inside(self, points: Points) -> npt.NDArray[np.bool_]:
         """[n]: whether a prediction there stands on observations."""
-        return (self.excess(points) <= 0) & ~self._beyond_scale(points).any(axis=1)
+        return (self.excess(points) <= 0) & ~(self._beyond_scale(points) > 0).any(axis=1)
 
-    def _beyond_scale(self, points: Points) -> npt.NDArray[np.bool_]:
-        """[n, 2]: N, D beyond the observed."""
-        outside = np.zeros((len(points), 2), np.bool_)
+    def stretch(self, points: Points) -> Floats:
+        """[n]: factor of an error beyond the observed N and D: 1 inside, and 1 more for each time that the observed
+        range (of logarithms, a doubling at least) is gone beyond.
+
+        On SlimPajama's runs, fitted up to 310M and told at 680M and 937M, 90% intervals hold .94, and .83 without it.
+        """
+        return 1.0 + self._beyond_scale(points).sum(axis=1)
+
+    def _beyond_scale(self, points: Points) -> Floats:
+        """[n, 2]: how far N and D lie beyond the observed, in units of its range; 0 inside."""
+        beyond = np.zeros((len(points), 2))
         for column, (held, values) in enumerate(zip(self.scale, (points.parameters, points.tokens), strict=True)):
             if held is not None:
                 logs = np.log(values)
-                outside[:, column] = (logs < held[0] - SCALE_SLACK) | (logs > held[1] + SCALE_SLACK)
-        return outside
+                away = np.maximum(held[0] - logs, logs - held[1])
+                beyond[:, column] = np.where(away > SCALE_SLACK, away / max(held[1] - held[0], np.log(2)), 0.0)
+        return beyond
 
     def warnings(self, points: Points) -> tuple[str, ...]:
         """A line for each way in which points leave the support: the domain, how far the worst goes, and how many."""
@@ -112,7 +120,7 @@ class Support:
                 f"{domain}: weight {_plain(weight)} in a mixture that nothing observed is near; the nearest has "
                 f"{_plain(seen_weight)} ({_rows(len(far))}): extrapolated"
             )
-        scale = self._beyond_scale(points)
+        scale = self._beyond_scale(points) > 0
         for column, (name, held) in enumerate(zip(("parameters", "tokens"), self.scale, strict=True)):
             if held is not None and scale[:, column].any():
                 low, high = np.exp(held[0]), np.exp(held[1])
@@ -125,6 +133,18 @@ class Support:
         nearest = self.mixtures[_hellinger(weights[None], self.mixtures)[0].argmin()]
         column = int(np.abs(np.sqrt(weights) - np.sqrt(nearest)).argmax())
         return self.domains[column], float(weights[column]), float(nearest[column])
+
+
+def _nearest(some: Floats, others: Floats, groups: npt.NDArray[np.int64] | None = None) -> Floats:
+    """[a]: distance to the nearest of others, of another group where groups ([a], the same of both) are given."""
+    found = np.empty(len(some))
+    for start in range(0, len(some), BLOCK):  # the whole table of distances of 100,000 runs would take 80 GB
+        part = slice(start, start + BLOCK)
+        apart = _hellinger(some[part], others)
+        if groups is not None:
+            apart[groups[part, None] == groups[None, :]] = np.inf
+        found[part] = apart.min(axis=1)
+    return found
 
 
 def _hellinger(some: Floats, others: Floats) -> Floats:
