@@ -17,6 +17,12 @@ TablesArgument = Annotated[
 SettingsFile = Annotated[
     str | None, typer.Option("--settings", metavar="FILE", help="A YAML file: objective, constraints, law, tokens.")
 ]
+Losses = Annotated[
+    str | None, typer.Option("--losses", metavar="FILE", help="The metrics of one table's runs, joined by name.")
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="COLUMN=VALUE", help="Rows to take; may be repeated.")
+]
 
 mix = typer.Typer(
     help="Find domain ratios: laws, optima, what to try next.",
@@ -40,29 +46,49 @@ def run(settings: SettingsArgument, sets: Sets = None, json: Json = False) -> in
 
 
 @mix.command("fit")
-def fit(tables: TablesArgument, settings: SettingsFile = None, sets: Sets = None, json: Json = False) -> int:
+def fit(  # noqa: PLR0917 - typer reads options from parameters
+    tables: TablesArgument,
+    losses: Losses = None,
+    only: Only = None,
+    settings: SettingsFile = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> int:
     """Fit laws to observations; say which predict best, and how well."""
-    return call("mix.fit", tables, settings=settings, sets=sets or [], json=json)
+    return call("mix.fit", tables, losses=losses, only=only or [], settings=settings, sets=sets or [], json=json)
 
 
 @mix.command("predict")
-def predict(
+def predict(  # noqa: PLR0917 - typer reads options from parameters
     tables: TablesArgument,
     at: Annotated[
         list[str] | None,
         typer.Option("--at", metavar="MIXTURE", help="A mixture file, or web=0.7,code=0.3; may be repeated."),
     ] = None,
+    losses: Losses = None,
+    only: Only = None,
     settings: SettingsFile = None,
     sets: Sets = None,
     json: Json = False,
 ) -> int:
     """Predict the metrics of mixtures, with intervals."""
-    return call("mix.predict", tables, at=at or [], settings=settings, sets=sets or [], json=json)
+    return call(
+        "mix.predict",
+        tables,
+        at=at or [],
+        losses=losses,
+        only=only or [],
+        settings=settings,
+        sets=sets or [],
+        json=json,
+    )
 
 
 @mix.command("optimize")
-def optimize(
+def optimize(  # noqa: PLR0917 - typer reads options from parameters
     tables: TablesArgument,
+    losses: Losses = None,
+    only: Only = None,
     settings: SettingsFile = None,
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="Where to write the mixture, for train and export.")
@@ -71,7 +97,16 @@ def optimize(
     json: Json = False,
 ) -> int:
     """The best mixture under constraints, what each costs, and how flat it is."""
-    return call("mix.optimize", tables, settings=settings, output=output, sets=sets or [], json=json)
+    return call(
+        "mix.optimize",
+        tables,
+        losses=losses,
+        only=only or [],
+        settings=settings,
+        output=output,
+        sets=sets or [],
+        json=json,
+    )
 
 
 @mix.command("propose")
@@ -83,12 +118,24 @@ def propose(  # noqa: PLR0917 - typer reads options from parameters
         str | None, typer.Option("--domains", metavar="A,B,C", help="The domains, where there is no table yet.")
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="How many runs.")] = 8,
+    losses: Losses = None,
+    only: Only = None,
     settings: SettingsFile = None,
     sets: Sets = None,
     json: Json = False,
 ) -> int:
     """Which mixtures to try next, as CSV for `gristmill train proxies`."""
-    return call("mix.propose", tables or [], domains=domains, n=n, settings=settings, sets=sets or [], json=json)
+    return call(
+        "mix.propose",
+        tables or [],
+        domains=domains,
+        n=n,
+        losses=losses,
+        only=only or [],
+        settings=settings,
+        sets=sets or [],
+        json=json,
+    )
 
 
 @mix.command("observe")

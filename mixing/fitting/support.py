@@ -88,7 +88,7 @@ class Support:
 
         On SlimPajama's runs, fitted up to 310M and told at 680M and 937M, 90% intervals hold .94, and .83 without it.
         """
-        return 1.0 + self._beyond_scale(points).sum(axis=1)
+        return np.asarray(1.0 + self._beyond_scale(points).sum(axis=1))
 
     def _beyond_scale(self, points: Points) -> Floats:
         """[n, 2]: how far N and D lie beyond the observed, in units of its range; 0 inside."""

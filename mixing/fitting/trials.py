@@ -51,6 +51,7 @@ def candidates(law: str | tuple[str, ...], observations: Observations) -> tuple[
     if not names:
         raise MixingError("law: none; give 'auto', a name or several")
     for name in names:
+        law_of(name)  # one that is unknown is told, not left out
         if several and not law_of(name).uses_scale and name != "constant":
             joint = ", ".join(other for other in LAWS if law_class(other).uses_scale) or "none"
             raise MixingError(

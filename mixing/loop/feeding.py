@@ -28,16 +28,24 @@ def observe(out: str, source: str | pa.Table) -> Observations:
 
     source: a path, URL or Arrow table as mixing.observations.read_observations takes it. A table without weights has a
     column `run`: runs that OUT knows, which then have further metrics, or `target`, which was trained on
-    OUT/mixture.json. Raises MixingError where OUT has no loop, a run is unknown, or a value contradicts what is there.
+    OUT/mixture.json. Raises MixingError where OUT has no loop, a run is unknown, no row
+    trains on its domains alone, or a value contradicts what is there.
     """
     if not exists(join(out, OBSERVATIONS)):
         raise MixingError(f"{out}: holds no observations yet; run the mix step there first")
+    name = source if isinstance(source, str) else "table"
     known = read_observations(join(out, OBSERVATIONS))
-    if any(name.startswith("weight_") for name in read_sheet(source).columns):
+    if any(column.startswith("weight_") for column in read_sheet(source).columns):
         told = read_observations(source)
     else:
         told = read_observations(table(_with_target(out, known)), source)
-    pool(known, *observed(out), told)  # what contradicts is refused before it is kept
+    foreign = [at for at, domain in enumerate(told.domains) if domain not in known.domains]
+    if (told.weights[:, foreign].sum(axis=1) > 0).all():
+        others = ", ".join(told.domains[at] for at in foreign)
+        raise MixingError(f"{name}: all of it trains on {others}; the domains here are {', '.join(known.domains)}")
+    before = tables(join(out, OBSERVED))
+    called = [join(out, OBSERVATIONS), *before, name]
+    pool(known, *map(read_observations, before), told, called=called)  # what contradicts is refused, and not kept
     write(told, join(out, OBSERVED, f"{digest(told)}.parquet"))
     return told
 

@@ -76,7 +76,7 @@ class Found:
             level=self.settings.level,
             minimised=Objective(weights=objective.weights, worst=objective.worst),
             natural=None if natural is None else self.forecast(_named(self.standing.domains, natural)),
-            runs=self.standing.spent,
+            runs=self.standing.spent or len(set(self.standing.rows.runs)),
             provenance=made_of,
         )
 

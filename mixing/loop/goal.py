@@ -21,12 +21,15 @@ def spelt_out(asked: Objective, domains: Iterable[str], measured: Iterable[str])
 
     Weights and `worst` may name metrics by pattern (`loss/*`); a pattern's share is of all that it matches together,
     and `*` does not match metrics by language unless the pattern says `language`. Where neither is given it is the mean
-    of the domains' held-out losses. Raises MixingError where a pattern matches nothing that was measured.
+    of the domains' held-out losses that were measured. Raises MixingError where nothing measured is asked for.
     """
     known = sorted(measured)
     given = asked.weights
     if not given and not asked.worst:
-        given = {f"{HELD_OUT}{domain}": 1.0 for domain in sorted(domains)}
+        given = {name: 1.0 for domain in sorted(domains) if (name := f"{HELD_OUT}{domain}") in known}
+        if not given:
+            told = ", ".join(known) or "no metric has a value"
+            raise MixingError(f"objective: no {HELD_OUT}DOMAIN was measured; name others under weights: {told}")
     shares: dict[str, float] = {}
     for pattern, share in given.items():
         names = _matched("objective.weights", pattern, known)
@@ -47,5 +50,6 @@ def _matched(where: str, pattern: str, known: list[str]) -> list[str]:
     names = [name for name in known if matches(pattern, name)]
     if not names:
         near = get_close_matches(pattern, known, n=3) or known[:3]
-        raise MixingError(f"{where}: nothing measured is {pattern!r}; there are {', '.join(near)}")
+        there = f"there are {', '.join(near)}" if near else "no metric has a value"
+        raise MixingError(f"{where}: nothing measured is {pattern!r}; {there}")
     return names

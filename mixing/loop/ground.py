@@ -6,13 +6,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from mixing.loop.rounds import OWN
+from mixing.loop.settings import Swarm
 from mixing.observations.points import MixingError
 from shards.store import filesystem, is_local, join, read_json, write_json
 
 GROUND, LOCK = "ground.json", ".mixing"
+REPEATED: Final = ("target_tokens", "target_unique_tokens", "target_epochs")
 FORMAT: Final = 1
 
 
@@ -56,18 +58,36 @@ class Ground:
     def domains(self) -> tuple[str, ...]:
         return tuple(self.available)
 
-    def settle(self, out: str) -> None:
-        """Make the folder this ground's. Raises MixingError where it is another's."""
-        now = {"format": FORMAT, "domains": list(self.domains), "tokens": self.digest}
+    def settle(self, out: str, swarm: Swarm | None = None) -> None:
+        """Make the folder this ground's, and its proxies' settings the swarm's. Raises MixingError where it is
+        another's: runs that measure something else belong in another folder."""
+        now: dict[str, Any] = {"format": FORMAT, "domains": list(self.domains), "tokens": self.digest}
+        if swarm is not None:
+            from train.proxies.settings import shared_settings
+
+            told = shared_settings(swarm.on(({"any": 1.0},)))
+            now["proxies"] = {name: value for name, value in told.items() if name not in REPEATED}
+            now["repeated"] = {name: told[name] for name in REPEATED}
         before = read_json(join(out, GROUND))
         if before is None:
             write_json(join(out, GROUND), now)
-        elif before != now:
-            what = "other domains" if before.get("domains") != now["domains"] else "other tokens"
+            return
+        what = "other domains" if before.get("domains") != now["domains"] else None
+        what = what or ("other tokens" if before.get("tokens") != now["tokens"] else None)
+        held, asked = before.get("proxies") or {}, now.get("proxies") or {}
+        for name in sorted(set(held) & set(asked)):
+            if what is None and held[name] != asked[name]:
+                what = f"proxies with {name} {held[name]}, not {asked[name]}"
+        if what is not None:
             raise MixingError(
                 f"out: the runs in {out} are of {what}; use another out, and name {join(out, 'observations.parquet')} "
                 "under observations to start from them"
             )
+
+    @staticmethod
+    def repeated(out: str) -> dict[str, Any]:
+        """How the proxies of a folder repeat domains, which all of them share: settings of Proxies."""
+        return dict((read_json(join(out, GROUND)) or {}).get("repeated") or {})
 
 
 @contextmanager

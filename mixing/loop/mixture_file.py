@@ -166,8 +166,10 @@ def read_mixture(url: str) -> MixtureFile:
             told = json.loads(source.read())
     except FileNotFoundError:
         raise MixingError(f"{url}: no such file; name the mixture.json that the mix step wrote") from None
+    except IsADirectoryError:
+        raise MixingError(f"{url}: is a folder; name the mixture.json that the mix step wrote") from None
     except (ValueError, RecursionError):
-        raise MixingError(f"{url}: is no JSON; run the mix step again") from None
+        raise MixingError(f'{url}: is no JSON; a mixture file has {{"weights": {{domain: share}}}}') from None
     _check(url, told)
 
     try:

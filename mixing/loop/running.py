@@ -26,7 +26,7 @@ from mixing.loop.ground import Ground, alone
 from mixing.loop.measuring import ByProxies, Measure, Say
 from mixing.loop.mixture_file import MixtureFile, read_mixture, write_mixture
 from mixing.loop.rounds import CYCLE, Measured, Proposal, store_measured, store_proposal
-from mixing.loop.settings import Mix
+from mixing.loop.settings import Mix, Swarm
 from mixing.loop.sizes import scales_of
 from mixing.loop.standing import Standing, standing_of
 from mixing.loop.stopping import Next, next_round, worth_of
@@ -61,17 +61,32 @@ def run(
     with alone(out):
         sweep(out)
         ground = Ground.of(folders, available, held_out=settings.proxies.held_out)
-        ground.settle(out)
+        ground.settle(out, settings.swarm if measure is None else None)
         loop = _Loop(
-            settings=settings, ground=ground, out=out, tokens=folders, measure=measure, retry_failed=retry_failed,
+            settings=settings,
+            swarm=_as_begun(settings.swarm, out, say or _silent),
+            ground=ground,
+            out=out,
+            tokens=folders,
+            measure=measure,
+            retry_failed=retry_failed,
             say=say or _silent,
-        )  # fmt: skip
+        )
         return loop.run()
+
+
+def _as_begun(swarm: Swarm, out: str, say: Say) -> Swarm:
+    """Proxies that repeat domains as those of the folder do, so that all of its runs compare."""
+    begun = replace(swarm, **Ground.repeated(out))
+    if begun != swarm:
+        say("mix: proxies repeat domains as those that are there, not as the mixture's run would")
+    return begun
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Loop:
     settings: Mix
+    swarm: Swarm
     ground: Ground
     out: str
     tokens: tuple[str, ...]
@@ -149,7 +164,7 @@ class _Loop:
             return self.measure
         known = frozenset({*standing.own, *standing.failed})
         return ByProxies(
-            swarm=self.settings.swarm, tokens=self.tokens, out=self.out, known=known,
+            swarm=self.swarm, tokens=self.tokens, out=self.out, known=known,
             retry_failed=self.retry_failed, say=self.say,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mixing.fitting import Fitted, fit
 from mixing.laws.law import Law
 from mixing.loop.feeding import observed
-from mixing.loop.goal import spelt_out
+from mixing.loop.goal import HELD_OUT, spelt_out
 from mixing.loop.rounds import Proposal, Round, stored
 from mixing.loop.settings import Mix
 from mixing.observations import Observations, pool, read_observations
@@ -70,6 +70,15 @@ class Standing:
     def objective(self) -> Objective:
         """What is minimised, by names of metrics."""
         return spelt_out(self.settings.objective, self.domains, _measured(self.whole))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """A line for the held-out losses that the default objective lacks, since no run tells them."""
+        asked = self.settings.objective
+        lacking = [domain for domain in self.domains if f"{HELD_OUT}{domain}" not in self.objective.weights]
+        if asked.weights or asked.worst or not lacking:
+            return ()
+        return (f"objective: without the held-out loss of {', '.join(lacking)}, which no run tells",)
 
     @cached_property
     def rows(self) -> Observations:

@@ -52,7 +52,7 @@ def told(found: Found, last: Next) -> dict[str, Any]:
         "design": list(_design(found)),
         "optimum": found.optimum.told(),
         "others": list(_others(standing.others)),
-        "warnings": [*standing.warnings, *law.warnings, *found.optimum.warnings, *_few(found)],
+        "warnings": [*standing.warnings, *standing.unmeasured, *law.warnings, *found.optimum.warnings, *_few(found)],
     }
     plain: dict[str, Any] = finite(whole)
     return plain

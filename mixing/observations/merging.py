@@ -16,12 +16,15 @@ SAME_WEIGHTS = 1e-3
 """Two tellings of one run's weights may differ by rounding: published tables hold three decimals."""
 
 
-def pool(*observations: Observations, names: Sequence[str] | None = None) -> Observations:
+def pool(
+    *observations: Observations, names: Sequence[str] | None = None, called: Sequence[str] | None = None
+) -> Observations:
     """All rows of several swarms over the union of their domains and metrics.
 
     A domain that a swarm does not have has weight 0 there; a metric that it did not measure is NaN. Rows of one run
     (same name, seed, parameters and tokens) are made one, so later evaluations of a run add metrics to it.
-    names: put before each swarm's run names ("a/run-1"), where different runs have the same names.
+    names: put before each swarm's run names ("a/run-1"), where different runs have the same names. called: what a
+        message calls each swarm, such as its file; "swarm 1" and so on where nothing is given.
     Raises MixingError where one run has two mixtures, or two values of one metric.
     """
     if not observations:
@@ -29,8 +32,10 @@ def pool(*observations: Observations, names: Sequence[str] | None = None) -> Obs
     if names is not None:
         if len(set(names)) != len(observations):
             raise MixingError(f"pool: names {list(names)} for {len(observations)} swarms; give each one of its own")
-        told = zip(names, observations, strict=True)
-        observations = tuple(replace(one, runs=tuple(f"{name}/{run}" for run in one.runs)) for name, one in told)
+        observations = tuple(
+            replace(one, runs=tuple(f"{name}/{run}" for run in one.runs))
+            for name, one in zip(names, observations, strict=True)
+        )
     domains = _union(one.domains for one in observations)
     metrics = _union(one.metrics for one in observations)
     points = [_spread(one.points, domains) for one in observations]
@@ -49,9 +54,8 @@ def pool(*observations: Observations, names: Sequence[str] | None = None) -> Obs
         values=np.concatenate([_columns(one.values, one.metrics, metrics, np.nan) for one in observations]),
         notes=tuple(dict.fromkeys(note for one in observations for note in one.notes)),
     )
-    places = [
-        f"swarm {number + 1}, row {row + 1}" for number, one in enumerate(observations) for row in range(len(one))
-    ]
+    told = called or [f"swarm {number + 1}" for number in range(len(observations))]
+    places = [f"{name}, row {row + 1}" for name, one in zip(told, observations, strict=True) for row in range(len(one))]
     return merged(whole, places)[0]
 
 

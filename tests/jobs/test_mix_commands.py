@@ -78,6 +78,39 @@ def test_a_ceiling_holds_and_its_price_is_told(table: str, capsys: pytest.Captur
     assert told["optimum"]["prices"][0]["price"] > 0
 
 
+def test_two_files_are_joined_by_the_name_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    weights = rng.dirichlet(np.ones(3), 20)
+    (tmp_path / "weights.csv").write_text(
+        "\n".join(["index,web,code,books", *(f"{at},{','.join(map(str, row))}" for at, row in enumerate(weights))])
+    )
+    order = rng.permutation(20)
+    losses = 2 + 0.2 / np.sqrt(weights[:, 0] + 0.1)
+    (tmp_path / "losses.csv").write_text("\n".join(["loss,index", *(f"{losses[at]},{at}" for at in order)]))
+    told = asked(
+        capsys, "predict", str(tmp_path / "weights.csv"), "--losses", str(tmp_path / "losses.csv"), "--at",
+        "web=0.5,code=0.3,books=0.2",
+    )  # fmt: skip
+    assert told[0]["value"] == pytest.approx(2 + 0.2 / np.sqrt(0.6), abs=0.01)
+
+
+def test_a_metric_without_a_value_is_left_out_and_one_loss_is_enough(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["run,weight_web,weight_code,loss/web,loss/code"]
+    rows += [f"r{at},{at / 10},{1 - at / 10},{2 + (at / 10 - 0.6) ** 2}," for at in range(11)]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    told = asked(capsys, "optimize", str(tmp_path / "a.csv"))
+    assert told["minimised"]["weights"] == {"loss/web": 1.0}
+    assert told["runs"] == 11
+    assert told["weights"]["web"] == pytest.approx(0.6, abs=0.05)
+
+
+def test_limits_that_proposals_do_not_keep_are_said(capfd: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["mix", "propose", "--domains", "a,b", "-n", "2", "--set", "constraints.min_entropy=0.6"]) == 0
+    assert "min_entropy: of the optimum" in capfd.readouterr().err
+
+
 def test_proposals_are_csv_that_proxies_take(table: str, tmp_path: Path, capfdbinary: Any) -> None:
     assert invoke(["mix", "propose", "--domains", ",".join(DOMAINS), "-n", "5"]) == 0
     assert invoke(["mix", "propose", table, "-n", "3"]) == 0
@@ -102,10 +135,25 @@ def test_proposals_are_csv_that_proxies_take(table: str, tmp_path: Path, capfdbi
         (("optimize", "{table}", "--set", "objective.weights.lost=1"), "nothing measured is 'lost'"),
         (("fit", "{table}", "--set", "law=powre"), "no 'powre'"),
         (("observe", "{here}", "{table}"), "holds no mixture"),
+        (("optimize", "{table}", "--output", "{table}"), "is what is read; name another file"),
+        (("optimize", "{table}", "--output", "{other}"), "holds something else than a mixture"),
+        (("optimize", "{table}", "--output", "{here}"), "is a folder; name a file in it"),
+        (("predict", "{table}", "--at", "{here}"), "is a folder; name the mixture.json"),
+        (("predict", "{table}", "--at", ""), "--at: is empty"),
+        (("predict", "{table}", "--at", "web=0.5,web=0.5"), "web stands twice"),
+        (("propose", "{table}", "--domains", "a,b"), "the tables name the domains"),
+        (("fit", "{table}", "{table}", "--losses", "{other}"), "--losses: goes with one table"),
+        (("fit", "{table}", "--only", "run"), "--only run: is no COLUMN=VALUE"),
+        (("fit", "{table}", "--only", "run=nobody"), "no row where run is 'nobody'"),
+        (("fit", "{table}", "--set", "law=[shared_power, nope]"), "no 'nope'"),
+        (("fit", "{table}", "{clash}"), "clash.csv, row 1: run 'run-00000' has"),
     ],
 )
 def test_mistakes_are_one_line(
     arguments: tuple[str, ...], said: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [argument.format(here=tmp_path, table=table) for argument in arguments]
+    other, clash = tmp_path / "other.csv", tmp_path / "clash.csv"
+    other.write_text("a,b\n1,2\n")
+    clash.write_text("run,weight_web,loss/web\nrun-00000,1,2\n")
+    given = [argument.format(here=tmp_path, table=table, other=other, clash=clash) for argument in arguments]
     assert said in refused(capsys, *given)

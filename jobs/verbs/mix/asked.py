@@ -30,11 +30,17 @@ def settings_of(path: str | None, sets: Sequence[str]) -> Mix:
     return made
 
 
-def read(tables: Sequence[str]) -> Observations:
-    """Observations of all tables together; what was left out is said on stderr."""
+def read(tables: Sequence[str], losses: str | None = None, only: Sequence[str] = ()) -> Observations:
+    """Observations of all tables together; what was left out is said on stderr.
+
+    losses: a table of the metrics of the one table's runs. only: COLUMN=VALUE of the rows to take.
+    """
     from mixing.observations import pool, read_observations
 
-    found = pool(*(read_observations(table_of(path)) for path in tables))
+    if losses is not None and len(tables) != 1:
+        raise UserError("--losses: goes with one table of weights, whose runs it measures; pool others afterwards")
+    kept = dict(_column(text) for text in only)
+    found = pool(*(read_observations(table_of(path), losses, only=kept) for path in tables), called=list(tables))
     for note in found.notes:
         print(note, file=sys.stderr)
     return found
@@ -48,6 +54,13 @@ def table_of(path: str) -> str:
         if folder is not None and exists(join(folder, TABLE)):
             return join(folder, TABLE)
     raise UserError(f"{path}: holds no {TABLE}; name a table, or the folder of proxies or of a mix")
+
+
+def _column(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UserError(f"--only {text}: is no COLUMN=VALUE; write --only experiment=5Mix")
+    return name, value
 
 
 def mix_folder(out: str) -> str | None:

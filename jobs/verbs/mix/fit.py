@@ -16,11 +16,21 @@ if TYPE_CHECKING:
 HEAD = ("law", "held-out error", "explained", "share", "left out because")
 
 
-def run(tables: Sequence[str], *, settings: str | None = None, sets: Sequence[str] = (), json: bool = False) -> int:
+def run(
+    tables: Sequence[str],
+    *,
+    losses: str | None = None,
+    only: Sequence[str] = (),
+    settings: str | None = None,
+    sets: Sequence[str] = (),
+    json: bool = False,
+) -> int:
     """Print a row a law, means over the metrics, and what was chosen and why."""
-    law = asked.standing(asked.settings_of(settings, sets), asked.read(tables)).law
+    law = asked.standing(asked.settings_of(settings, sets), asked.read(tables, losses, only)).law
     if json:
-        print(json_format.dumps({"choice": [asdict(one) for one in law.choice], **law.told()}, indent=1, default=str))
+        from mixing.loop.telling import finite
+
+        print(json_format.dumps(finite({"choice": [asdict(one) for one in law.choice], **law.told()}), indent=1))
         return 0
     print("\n".join(paper.table(rows(law), HEAD)))
     print(f"\n{law.why}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json as json_format
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jobs.errors import UserError
 from jobs.verbs import paper
 from jobs.verbs.mix import asked
 
@@ -16,6 +18,8 @@ Row = dict[str, Any]
 def run(
     tables: Sequence[str],
     *,
+    losses: str | None = None,
+    only: Sequence[str] = (),
     settings: str | None = None,
     output: str | None = None,
     sets: Sequence[str] = (),
@@ -27,8 +31,10 @@ def run(
     from mixing.loop.mixture_file import write_mixture
     from mixing.loop.telling import finite
 
+    if output is not None:
+        _check_output(output, [*tables, *([losses] if losses else [])])
     made = asked.settings_of(settings, sets)
-    standing = asked.standing(made, asked.read(tables))
+    standing = asked.standing(made, asked.read(tables, losses, only))
     ground = asked.ground(made, standing.domains)
     found = Found.of(standing.settings, made.bound(ground.available), ground, standing)
     mixture = found.file(digests.answer(made, ground, digests.digest_of(sorted(standing.rows.runs))))
@@ -41,6 +47,22 @@ def run(
     if output is not None:
         print(f"{output}: written; gristmill export takes it as --mixture, train as its weights", file=sys.stderr)
     return 0
+
+
+def _check_output(output: str, inputs: Sequence[str]) -> None:
+    """Refuse to write over anything but a mixture file, before anything is fitted."""
+    from mixing.loop import read_mixture
+    from mixing.observations import MixingError
+
+    if os.path.isdir(output):
+        raise UserError(f"--output {output}: is a folder; name a file in it, as {os.path.join(output, 'mixture.json')}")
+    if os.path.exists(output):
+        if any(os.path.exists(path) and os.path.samefile(path, output) for path in inputs):
+            raise UserError(f"--output {output}: is what is read; name another file")
+        try:
+            read_mixture(output)
+        except MixingError:
+            raise UserError(f"--output {output}: holds something else than a mixture; name another file") from None
 
 
 def lines(told: Row) -> Iterator[str]:
@@ -60,12 +82,12 @@ def lines(told: Row) -> Iterator[str]:
     yield ""
     objective, found = told["objective"], optimum["certificate"]
     value, low, high = (number(objective[key]) for key in ("value", "low", "high"))
-    yield f"objective {value} [{low}, {high}], by {found['method']}"
+    yield f"predicted {value} [{low}, {high}], by {found['method']}"
     yield ""
     beside = [("optimum", optimum["value"], None, "yes"), *_beside(optimum)]
     yield from paper.table(
         [(name, _rounded(value), _rounded(more), keeps) for name, value, more, keeps in beside],
-        ("mixture", "predicted", "worse by", "allowed"),
+        ("mixture", "objective", "worse by", "allowed"),
     )
     if optimum["prices"]:
         yield ""

@@ -22,6 +22,8 @@ def run(
     tables: Sequence[str],
     *,
     at: Sequence[str] = (),
+    losses: str | None = None,
+    only: Sequence[str] = (),
     settings: str | None = None,
     sets: Sequence[str] = (),
     json: bool = False,
@@ -30,7 +32,7 @@ def run(
     if not at:
         raise UserError("--at: no mixture; give a mixture file, or domains as --at web=0.7,code=0.3")
     mixtures = {text: mixture_of(text) for text in at}
-    standing = asked.standing(asked.settings_of(settings, sets), asked.read(tables))
+    standing = asked.standing(asked.settings_of(settings, sets), asked.read(tables, losses, only))
     predicted = standing.law.predict(list(mixtures.values()))
     told = list(_rows(predicted, list(mixtures)))
     if json:
@@ -55,6 +57,8 @@ def _rows(predicted: Prediction, names: Sequence[str]) -> Iterator[tuple[Any, ..
 
 def mixture_of(text: str) -> dict[str, float]:
     """A mixture from a file (its weights), or from web=0.7,code=0.3."""
+    if not text.strip():
+        raise UserError("--at: is empty; give a mixture file, or domains as web=0.7,code=0.3")
     if "=" not in text or os.path.exists(text):
         from mixing.loop import read_mixture
 
@@ -62,6 +66,8 @@ def mixture_of(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, share = part.partition("=")
+        if name.strip() in found:
+            raise UserError(f"--at {text}: {name.strip()} stands twice; give each domain once")
         try:
             found[name.strip()] = float(share)
         except ValueError:

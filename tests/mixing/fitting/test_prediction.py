@@ -60,6 +60,26 @@ def test_weights_beyond_the_observed_are_outside_and_more_so_the_farther(world):
     assert any(line.startswith("web: weight 0.9, observed 0.00") for line in told.warnings)
 
 
+def test_intervals_widen_with_every_range_of_sizes_that_is_gone_beyond():
+    random = np.random.default_rng(3)
+    weights, size = random.dirichlet(np.ones(3), 48), np.repeat([1e6, 3e6], 24)
+    losses = 2 + (1e6 / size) ** 0.3 + 0.2 / np.sqrt(weights[:, 0] + 0.1) + 0.01 * random.random(48)
+    runs = Observations.of(Points.of("abc", weights, parameters=size, tokens=20 * size), ["loss"], losses)
+    fitted = fit(runs, "joint_shared_power")
+    points = [Points.of("abc", [[0.4, 0.3, 0.3]], parameters=n, tokens=20 * n) for n in (3e6, 9e6, 27e6)]
+    widths = [float((columns(told.high) - columns(told.low))[0, 0]) for told in map(fitted.predict, points)]
+    np.testing.assert_allclose(np.divide(widths, widths[0]), [1, 3, 5], rtol=0.2)  # N and D: a range each, then two
+    assert [fitted.predict(at).support[0] for at in points] == [True, False, False]
+
+
+def test_distances_are_the_same_whatever_the_block(world, monkeypatch):
+    runs = world(40)
+    told = fit(runs, BOTH).predict(world(10, seed=4).points)
+    monkeypatch.setattr("mixing.fitting.support.BLOCK", 7)
+    again = fit(runs, BOTH).predict(world(10, seed=4).points)
+    assert told.high.equals(again.high)
+
+
 def test_a_hole_amid_what_was_observed_is_outside():
     corners = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     random = np.random.default_rng(0)

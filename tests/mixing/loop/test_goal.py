@@ -36,6 +36,16 @@ def test_a_pattern_that_matches_nothing_is_told_with_what_there_is(key):
         spelt_out(asked, ("a",), MEASURED)
 
 
+def test_the_default_is_the_held_out_losses_that_were_measured():
+    assert spelt_out(Objective(), ("a", "b", "c"), MEASURED).weights == {"loss/a": 1.0, "loss/b": 1.0}
+    with pytest.raises(
+        MixingError, match=r"objective: no loss/DOMAIN was measured; name others under weights: loss, x"
+    ):
+        spelt_out(Objective(), ("a",), ("x", "loss"))
+    with pytest.raises(MixingError, match="no metric has a value"):
+        spelt_out(Objective(), ("a",), ())
+
+
 def test_a_metric_whose_name_holds_signs_of_patterns_is_found_as_it_is():
     assert matches("loss/[a]", "loss/[a]")
     assert matches("loss/[a]", "loss/a")

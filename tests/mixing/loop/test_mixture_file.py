@@ -49,7 +49,7 @@ def test_a_file_of_weights_alone_is_a_mixture(tmp_path):
     ("text", "line"),
     [
         (None, "no such file; name the mixture.json that the mix step wrote"),
-        ("{", "is no JSON; run the mix step again"),
+        ("{", "is no JSON; a mixture file has "),
         ("[]", 'holds no weights; a mixture file has {"weights": {domain: share}}'),
         ('{"weights": {}}', "weights: none; give each domain one"),
         ('{"weights": {"a": 0.5, "b": 0.49}}', "weights: sum to 0.990000; the weights of a mixture sum to 1"),

@@ -72,6 +72,28 @@ def test_the_program_trains_proxies_and_writes_the_mixture_and_again_trains_noth
     again = program(path)
     assert (again.returncode, again.stderr) == (0, "")
 
+    told = json.loads(Path(path).read_text())
+    proxies = told["settings"]["proxies"]
+    for name, value in (("learning_rate", 0.5), ("sequence_tokens", 16)):
+        told["settings"]["proxies"] = proxies | {name: value}
+        other = tmp_path / "other.json"
+        other.write_text(json.dumps(told))
+        refused = program(str(other))
+        assert refused.returncode == 2
+        assert f"are of proxies with {name} " in refused.stderr
+        assert "under observations to start from them" in refused.stderr
+
+    told["settings"] |= {
+        "proxies": proxies,
+        "tokens": 5e5,
+        "max_epochs": None,
+    }  # another run's length moves the optimum, not the proxies
+    other.write_text(json.dumps(told))
+    moved = program(str(other))
+    assert moved.returncode == 0
+    assert moved.stderr.startswith("mix: proxies repeat domains as those that are there")
+    assert read_mixture(str(tmp_path / "mix" / "mixture.json")).tokens == 5e5
+
 
 @pytest.mark.parametrize(
     ("changes", "line"),

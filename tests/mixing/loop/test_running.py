@@ -339,6 +339,7 @@ def test_three_runs_of_the_target_put_predictions_on_its_scale_and_two_do_not(tm
         ({"run": ["nobody"], "exam": [1.0]}, "run is 'nobody', which has no weights"),
         ({"run": ["target"], "exam": ["much"]}, "no column of a metric"),
         ({"exam": [1.0]}, "share no column of run"),
+        ({"run": ["a"], "weight_wiki": [1.0], "exam": [1.0]}, "all of it trains on wiki; the domains here are books"),
     ],
 )
 def test_what_cannot_be_fed_back_is_refused_in_a_line_and_not_kept(done, table, line):
