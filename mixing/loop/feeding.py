@@ -24,7 +24,7 @@ TARGET: Final = "target"
 
 
 def observe(out: str, source: str | pa.Table) -> Observations:
-    """Keep what was measured later under OUT/observed, and return it.
+    """Keep what was measured later under OUT/observed, and return it: a row a run that was measured.
 
     source: a path, URL or Arrow table as mixing.observations.read_observations takes it. A table without weights has a
     column `run`: runs that OUT knows, which then have further metrics, or `target`, which was trained on
@@ -38,7 +38,8 @@ def observe(out: str, source: str | pa.Table) -> Observations:
     if any(column.startswith("weight_") for column in read_sheet(source).columns):
         told = read_observations(source)
     else:
-        told = read_observations(table(_with_target(out, known)), source)
+        joined = read_observations(table(_with_target(out, known)), source)
+        told = joined.rows(np.isfinite(joined.values).any(axis=1))  # all runs that are known stand in it
     foreign = [at for at, domain in enumerate(told.domains) if domain not in known.domains]
     if (told.weights[:, foreign].sum(axis=1) > 0).all():
         others = ", ".join(told.domains[at] for at in foreign)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jobs.command_line import invoke
-from mixing.observations import Observations, Points, write
+from mixing.observations import Observations, Points, read_observations, write
 
 DOMAINS = ("books", "code", "web")
 BEST = {"books": 0.2, "code": 0.3, "web": 0.5}
@@ -157,3 +157,16 @@ def test_mistakes_are_one_line(
     clash.write_text("run,weight_web,loss/web\nrun-00000,1,2\n")
     given = [argument.format(here=tmp_path, table=table, other=other, clash=clash) for argument in arguments]
     assert said in refused(capsys, *given)
+
+
+def test_trees_that_cannot_split_are_told(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = read_observations(table)
+    few = str(tmp_path / "few.parquet")
+    write(rows.rows(slice(0, 24)), few)
+    assert invoke(["mix", "fit", few, "--set", "law=lightgbm"]) == 0
+    assert "lightgbm, loss/books: 24 runs: trees cannot split below 40 runs" in capsys.readouterr().err
+
+
+def test_a_pessimistic_objective_is_named_so(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["mix", "optimize", table, "--set", "objective.pessimism=1"]) == 0
+    assert "objective + 1 half-widths" in capsys.readouterr().out

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,17 @@ def run(
         return 0
     print("\n".join(paper.table(rows(law), HEAD)))
     print(f"\n{law.why}")
-    for warning in law.warnings:
-        print(warning)
+    for warning in [*law.warnings, *_unfit(law)]:
+        print(warning, file=sys.stderr)
     return 0
+
+
+def _unfit(law: Fitted) -> Iterator[str]:
+    """What the laws say of themselves, such as trees that cannot split."""
+    for one in law.laws:
+        for metric, told in one.told().items():
+            if isinstance(told, dict) and "warning" in told:
+                yield f"{one.name}, {metric}: {told['warning']}"
 
 
 def rows(law: Fitted) -> list[tuple[Any, ...]]:

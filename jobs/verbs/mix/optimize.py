@@ -41,7 +41,7 @@ def run(
     told = finite({**mixture.to_json(), "optimum": found.optimum.told(), "why": standing.law.why})
     if output is not None:
         write_mixture(mixture, output)
-    print(json_format.dumps(told, indent=1) if json else "\n".join(lines(told)))
+    print(json_format.dumps(told, indent=1) if json else "\n".join(lines(told, made.objective.pessimism)))
     for warning in [*standing.law.warnings, *found.optimum.warnings]:
         print(warning, file=sys.stderr)
     if output is not None:
@@ -65,9 +65,10 @@ def _check_output(output: str, inputs: Sequence[str]) -> None:
             raise UserError(f"--output {output}: holds something else than a mixture; name another file") from None
 
 
-def lines(told: Row) -> Iterator[str]:
+def lines(told: Row, pessimism: float = 0.0) -> Iterator[str]:
     """The mixture for people: shares with their near-optimal ranges, what binds, what stands beside it."""
     optimum = told["optimum"]
+    minimised = f"objective + {pessimism:g} half-widths" if pessimism else "objective"
     ranges, epochs = (optimum["near"] or {}).get("ranges", {}), told["epochs"] or {}
     rows = [
         (
@@ -87,7 +88,7 @@ def lines(told: Row) -> Iterator[str]:
     beside = [("optimum", optimum["value"], None, "yes"), *_beside(optimum)]
     yield from paper.table(
         [(name, _rounded(value), _rounded(more), keeps) for name, value, more, keeps in beside],
-        ("mixture", "objective", "worse by", "allowed"),
+        ("mixture", minimised, "worse by", "allowed"),
     )
     if optimum["prices"]:
         yield ""

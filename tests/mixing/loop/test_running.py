@@ -300,12 +300,13 @@ def test_the_trained_target_fed_back_is_told_and_not_fitted_with_the_proxies(tmp
     out, world = tmp_path / "mix", World()
     loop(out, world, runs=12, tokens=1e10, max_epochs=None)
     for _ in range(2):
-        observe(str(out), pa.table({"run": ["target"], "metric": ["loss/web"], "value": [1.5]}))
+        told = observe(str(out), pa.table({"run": ["target"], "metric": ["loss/web"], "value": [1.5]}))
+        assert told.runs == ("target",)
     assert len(list((out / "observed").iterdir())) == 1
     loop(out, world, runs=12, tokens=1e10, max_epochs=None)
-    told = report(out)
-    assert [(one["run"], one["metrics"]) for one in told["others"]] == [("target", {"loss/web": 1.5})]
-    assert len(told["design"]) == 12
+    found = report(out)
+    assert [(one["run"], one["metrics"]) for one in found["others"]] == [("target", {"loss/web": 1.5})]
+    assert len(found["design"]) == 12
 
 
 def test_three_runs_of_the_target_put_predictions_on_its_scale_and_two_do_not(tmp_path):
