@@ -35,11 +35,13 @@ def observe(out: str, source: str | pa.Table) -> Observations:
         raise MixingError(f"{out}: holds no observations yet; run the mix step there first")
     name = source if isinstance(source, str) else "table"
     known = read_observations(join(out, OBSERVATIONS))
-    if any(column.startswith("weight_") for column in read_sheet(source).columns):
+    sheet = read_sheet(source)
+    if any(column.startswith("weight_") for column in sheet.columns):
         told = read_observations(source)
     else:
         joined = read_observations(table(_with_target(out, known)), source)
-        told = joined.rows(np.isfinite(joined.values).any(axis=1))  # all runs that are known stand in it
+        measured = set(sheet.texts("run")) if "run" in sheet.columns else set(joined.runs)
+        told = joined.rows([run in measured for run in joined.runs])
     foreign = [at for at, domain in enumerate(told.domains) if domain not in known.domains]
     if (told.weights[:, foreign].sum(axis=1) > 0).all():
         others = ", ".join(told.domains[at] for at in foreign)
