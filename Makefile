@@ -48,7 +48,7 @@ bench: set-up
 # The newest versions that pyproject.toml allows, resolved in an environment of their own. Test before you commit it.
 pins: set-up
 	$(BIN)/python -m venv --clear build/pins
-	build/pins/bin/python -m pip install --quiet --editable ".[spark,train,mix,bench,dev]"
+	build/pins/bin/python -m pip install --quiet --editable ".[spark,train,mix,synth,bench,dev]"
 	{ head -n 1 constraints.txt; build/pins/bin/python -m pip freeze --exclude-editable; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 venv=.venv
 python="$venv/bin/python"
-extras="spark,train,mix,bench,dev"
+extras="spark,train,mix,synth,bench,dev"
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from jobs.errors import UserError
 from train.program import DEBUG
 
-ROOMS = frozenset({"shards", "text", "ingest", "filters", "dedup", "train", "mixing", "jobs"})
+ROOMS = frozenset({"shards", "text", "ingest", "filters", "dedup", "train", "mixing", "synth", "jobs"})
 ROOT = Path(__file__).resolve().parent.parent
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130

@@ -20,7 +20,8 @@ from packaging.requirements import Requirement
 from jobs.steps import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shards", "text", "ingest", "filters", "dedup", "train", "mixing", "jobs")
+ROOMS = ("shards", "text", "ingest", "filters", "dedup", "train", "mixing", "synth", "jobs")
+PINS, TEACHER_PINS = "constraints.txt", "constraints-teacher.txt"
 READERS = "tests/train/exports/readers/"
 # The median of five, on a machine that may be busy with the other tests: what is promised is 0.3.
 HELP_S = 0.3
@@ -117,14 +118,22 @@ def _canonical(name: str) -> str:
 
 
 def test_every_requirement_is_pinned_within_its_range(project: dict[str, Any]) -> None:
-    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    extras = dict(project["project"]["optional-dependencies"])
+    del extras["teacher"]  # for GPUs: its versions depend on the machine's CUDA
+    _assert_pinned([*project["project"]["dependencies"], *extras["synth"], *extras.pop("teacher-cpu")], TEACHER_PINS)
+    _assert_pinned(
+        [*project["project"]["dependencies"], *(entry for extra in extras.values() for entry in extra)], PINS
+    )
+
+
+def _assert_pinned(entries: list[str], name: str) -> None:
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
     pins = {_canonical(line.split("==")[0]): line.split("==")[1] for line in lines}
-    extras = project["project"]["optional-dependencies"].values()
-    for entry in [*project["project"]["dependencies"], *(entry for extra in extras for entry in extra)]:
+    for entry in entries:
         requirement = Requirement(entry)
         pin = pins.get(_canonical(requirement.name))
-        assert pin is not None, f"{entry} is not in constraints.txt; see: make pins"
-        assert requirement.specifier.contains(pin), f"{entry}, but constraints.txt has {pin}; see: make pins"
+        assert pin is not None, f"{entry} is not in {name}; see: make pins"
+        assert requirement.specifier.contains(pin), f"{entry}, but {name} has {pin}; see: make pins"
 
 
 # Spelt so that this file does not hold what it forbids.

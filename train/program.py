@@ -19,7 +19,7 @@ from train.starter import end_with_starter
 DEBUG, LAST_WORDS = "GRISTMILL_DEBUG", "GRISTMILL_LAST_WORDS"
 BUG = "bug: "
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
-ROOMS = frozenset({"shards", "text", "train", "mixing"})
+ROOMS = frozenset({"shards", "text", "train", "mixing", "synth"})
 ROOT = Path(__file__).resolve().parents[1]
 
 # Threads of libgomp (torch on a CPU) wait for each other by turning in circles, by default for milliseconds. Beside

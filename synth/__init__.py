@@ -1,0 +1,1 @@
+"""Teachers, prompts, rollouts, verifiers, selection and exports: data that models make, verified, with no row lost."""

@@ -1,0 +1,1 @@
+"""Versioned prompt templates, a folder of files each."""

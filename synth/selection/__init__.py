@@ -1,0 +1,1 @@
+"""Which samples are kept: difficulty, length, degenerate traces, near-duplicates, contamination, balance."""

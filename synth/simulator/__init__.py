@@ -1,0 +1,1 @@
+"""A deterministic teacher for tests and plans: a real HTTP server with scripted skill, speed and faults."""

@@ -1,0 +1,1 @@
+"""Mathematical answers: math-verify and an independent numeric check, under stated policies."""
