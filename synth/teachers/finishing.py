@@ -74,7 +74,7 @@ def reply_with_policy(
     if not further:
         return answered
     replies = yield list(further.values())
-    for (at, request), reply in zip(further.items(), replies, strict=True):
+    for at, reply in zip(further, replies, strict=True):
         first = answered[at]
         if isinstance(reply, Failure) or isinstance(first, Failure):
             answered[at] = reply
