@@ -160,7 +160,7 @@ def served_models(raw: bytes) -> tuple[set[str], bool]:
         cards = json.loads(raw)["data"]
         names = {str(card[name]) for card in cards for name in ("id", "root") if card.get(name)}
         return names, any(_owner(card) == "vllm" for card in cards)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UnusableError("no list of models") from None
 
 

@@ -23,32 +23,37 @@ class OutageError(Exception):
     """No server was healthy for so long as settings allow."""
 
 
-@dataclass(kw_only=True)
+WINDOWS_TO_CAP: Final = 64
+"""Windows of successes in which a limit grows by its cap: slow enough to stay near what a server bears, and fast enough
+to be back soon when it bears more again."""
+
+
 class Limit:
-    """Requests that a server bears at once: one more with each success, half as many once a window of as many requests
-    has more than a fifth refused (AIMD, Chiu and Jain 1989). It starts at its cap: vLLM queues what is too much."""
+    """Requests that a server bears at once: a little more with each success, half as many once more than a fifth of a
+    window, which is as many requests as are borne, is refused (AIMD, Chiu and Jain 1989). It starts at its cap: vLLM
+    queues what is too much. generation: of halvings; each request is sent in one."""
 
-    cap: int
-    value: int = 0
-    generation: int = 0
-    _answered: int = 0
-    _refused: int = 0
+    def __init__(self, cap: int) -> None:
+        self.cap = cap
+        self.generation = 0
+        self._borne = float(cap)
+        self._answered = self._refused = 0
 
-    def __post_init__(self) -> None:
-        self.value = self.value or self.cap
+    @property
+    def value(self) -> int:
+        return int(self._borne)
 
     def count(self, generation: int, refused: bool) -> None:
         """An answer to a request sent in that generation; refusals of before the last halving say nothing new."""
-        if refused and generation == self.generation:
+        if not refused:
+            self._borne = min(float(self.cap), self._borne + max(1.0, self.cap / WINDOWS_TO_CAP) / self._borne)
+        elif generation == self.generation:
             self._refused += 1
-            if self._refused > TOLERATED_SHARE * self.value:
-                self.value, self.generation = max(1, self.value // 2), self.generation + 1
-                self._answered = self._refused = 0
-                return
-        elif not refused:
-            self.value = min(self.cap, self.value + 1)
         self._answered += 1
-        if self._answered >= self.value:
+        if self._refused > TOLERATED_SHARE * self._borne:
+            self._borne, self.generation = max(1.0, self._borne / 2), self.generation + 1
+            self._answered = self._refused = 0
+        elif self._answered >= self._borne:
             self._answered = self._refused = 0
 
 
