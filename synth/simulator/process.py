@@ -41,21 +41,22 @@ class SimulatorProcess:
 
     def start(self) -> None:
         """Returns once it listens."""
-        with tempfile.TemporaryDirectory() as folder:
+        # A file, not a pipe that nobody reads and that would stop the server once it is full.
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
             path = Path(folder) / "settings.json"
             path.write_text(json.dumps(self._settings.plain()))
             root = str(Path(__file__).resolve().parents[2])
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "synth.simulator", "--with-parent", str(path)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]).rstrip(":")},
             )  # fmt: skip
             assert self._process.stdout is not None
-            assert self._process.stderr is not None
             line = self._process.stdout.readline()
             if not line.strip().isdigit():
-                told = self._process.stderr.read().strip().splitlines()
                 self.stop()
+                errors.seek(0)
+                told = errors.read().strip().splitlines()
                 raise SynthError(f"simulator: did not start: {told[-1] if told else 'it ended at once'}")
         self.port = int(line)
 

@@ -51,8 +51,8 @@ def sending(request: Request, settings: TeacherSettings, key: str, vllm: bool) -
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     if sampling.json_schema is not None:
-        schema = {"name": "reply", "schema": dict(sampling.json_schema), "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        named = {"name": "reply", "schema": dict(sampling.json_schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
     if vllm and settings.token_ids:
         body["return_token_ids"] = True
     path = (

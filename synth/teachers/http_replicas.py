@@ -115,7 +115,10 @@ class Replicas:
         failed: it did not answer as a healthy one does."""
         if refused is not None:
             replica.limit.count(generation, refused)
-        replica.failures = replica.failures + 1 if failed else 0
+        if failed:
+            replica.failures += 1
+        elif refused is False:
+            replica.failures = 0
         if replica.failures >= ILL_AFTER:
             self.ill(replica)
         self._leave(replica)
@@ -130,11 +133,12 @@ class Replicas:
         self._checks[replica] = asyncio.create_task(self._heal(replica))
 
     async def close(self) -> None:
-        """Ends the looks at health; what waits is not served any more."""
+        """Ends the looks at health and the waiting."""
         checks = list(self._checks.values())
         for task in checks:
             task.cancel()
         await asyncio.gather(*checks, return_exceptions=True)
+        self._give_up()
 
     def _free(self, avoid: Replica | None) -> Replica | None:
         if self._in_flight >= self.max_in_flight:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import resource
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
 
 from synth.errors import SynthError
 from synth.replies import Failure, Reply, TeacherError
-from synth.requests import Identity, Request, digest
-from synth.teachers.http_bodies import Sending, UnusableError, refusal, reply_of, sending, served_models, too_long
+from synth.requests import Identity, Request
+from synth.teachers.http_bodies import Sending, UnusableError, refusal, reply_of, sending, served_models
+from synth.teachers.http_faults import Fault, fault_of, pause_seconds
 from synth.teachers.http_replicas import Limit, OutageError, Replica, Replicas
 from synth.teachers.settings import TeacherSettings
 
@@ -24,32 +23,15 @@ CHECK_TIMEOUT: Final = aiohttp.ClientTimeout(total=10.0)
 MAX_BODY_BYTES: Final = 256 * 2**20
 """Of a reply: 100 times what 32,768 tokens with ids and 20 alternatives each come to; beyond it a server is broken."""
 
-MAX_RETRY_AFTER_SECONDS: Final = 3600.0
 OPEN_FILES_BESIDE: Final = 128
 """File descriptors left for the store, the shards and the verifiers."""
-
-OVERLOADED: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-REFUSED: Final = frozenset({400, 404, 405, 413, 415, 422})
-
-
-@dataclass(kw_only=True, eq=False)
-class Fault(Exception):
-    """An attempt that gave no reply. overload: the server has, or may have, too much to do. ill: no server is there.
-    refused: it says the same of each attempt. pause_seconds: what the server asks for."""
-
-    stage: str
-    error: str
-    overload: bool = True
-    ill: bool = False
-    refused: bool = False
-    pause_seconds: float = 0.0
 
 
 class HttpTeacher:
     """The teacher at `urls`, the settings' own where none are given. Settings say how it is asked; see TeacherSettings.
 
     Each attempt has a time of its own from when it is sent, never from when it began to wait. A request that a server
-    refused twice (HTTP 4xx) is final, others may be asked again by the next run.
+    refused twice (HTTP 400, 413 or 422) is final, others may be asked again by the next run.
     """
 
     def __init__(self, settings: TeacherSettings, urls: Sequence[str] | None = None) -> None:
@@ -110,7 +92,7 @@ class HttpTeacher:
         avoid: Replica | None = None
         for attempt in range(1, settings.attempts + 1):
             if last is not None:
-                await asyncio.sleep(_pause(settings, key, attempt - 1, last))
+                await asyncio.sleep(pause_seconds(settings, key, attempt - 1, last))
             try:
                 return await self._attempt(sent, attempt, avoid)
             except OutageError:
@@ -137,8 +119,8 @@ class HttpTeacher:
             return reply
         except Fault as fault:
             refused = True if fault.overload else None
-            failed = not fault.refused
-            if fault.ill:
+            failed = fault.health == "doubtful"
+            if fault.health == "ill":
                 replicas.ill(replica)
             raise _FaultAt(fault, replica) from None
         finally:
@@ -154,12 +136,12 @@ class HttpTeacher:
                 stage = "read"
                 raw = await _body(response)
                 if response.status != 200:
-                    raise _fault_of(response.status, raw, response.headers.get("Retry-After", ""))
+                    raise fault_of(response.status, raw, response.headers.get("Retry-After", ""))
             return reply_of(sent, raw, time.perf_counter() - start, attempt)
         except UnusableError as error:
             raise Fault(stage="read", error=str(error), overload=False) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Fault(stage="send", error=f"no connection ({type(error).__name__})", ill=True) from None
+            raise Fault(stage="send", error=f"no connection ({type(error).__name__})", health="ill") from None
         except TimeoutError:
             raise Fault(stage="wait", error=f"no reply within {sent.timeout_seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -214,36 +196,6 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
             raise Fault(stage="read", error=f"a body of more than {MAX_BODY_BYTES >> 20} MiB", overload=False)
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _fault_of(status: int, raw: bytes, retry_after: str) -> Fault:
-    if status in REFUSED:
-        long = too_long(raw)
-        told = f"HTTP {status}: the prompt and max_tokens do not fit the model's context" if long else f"HTTP {status}"
-        return Fault(stage="prompt" if long else "refused", error=told, overload=False, refused=True)
-    pause = _seconds(retry_after)
-    return Fault(stage="wait", error=f"HTTP {status}", overload=status in OVERLOADED, pause_seconds=pause)
-
-
-def _seconds(retry_after: str) -> float:
-    """Of a Retry-After header: seconds or a date (RFC 9110, 10.2.3); 0 for neither."""
-    if retry_after.strip().isdigit():
-        return min(float(retry_after), MAX_RETRY_AFTER_SECONDS)
-    try:
-        when = email.utils.parsedate_to_datetime(retry_after).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(max(0.0, when - time.time()), MAX_RETRY_AFTER_SECONDS)
-
-
-def _pause(settings: TeacherSettings, key: str, failed: int, last: Fault) -> float:
-    """Seconds before the next attempt: doubled each time, of which a half is spread by the key, so that requests that
-    failed together do not come back together; or what the server asked for, a little spread as well."""
-    spread = int(digest([key, failed])[:8], 16) / 0xFFFFFFFF
-    backoff = min(settings.backoff_max_seconds, settings.backoff_seconds * 2.0 ** min(failed - 1, 30))
-    if last.pause_seconds:
-        return last.pause_seconds + settings.backoff_seconds * spread / 2
-    return backoff * (0.5 + spread / 2)
 
 
 def _failure(key: str, fault: Fault, attempts: int, final: bool) -> Failure:

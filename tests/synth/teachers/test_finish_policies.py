@@ -56,7 +56,7 @@ def test_rejected_and_accepted_ends_are_asked_for_once() -> None:
 
 def test_escalation_asks_once_more_with_more_room() -> None:
     policy = FinishPolicy(truncated_in_reasoning="escalate", escalate_factor=20)
-    [(reply, parsed)], asked = answered(reply_with_policy([SHORT], policy), Speech(words=40, sigma=0))
+    [(_, parsed)], asked = answered(reply_with_policy([SHORT], policy), Speech(words=40, sigma=0))
     assert [effect[0].sampling.max_tokens for effect in asked] == [20, 400]
     assert (parsed.answer, parsed.finish) == ("The answer is \\boxed{12}.", Finish.STOP)
     small = FinishPolicy(truncated_in_reasoning="escalate", escalate_factor=2)

@@ -18,7 +18,7 @@ from synth.replies import Reply
 from synth.requests import Identity, Request
 from synth.teachers import InProcess, TeacherSettings, Vllm
 from synth.teachers.http_bodies import CHAT, COMPLETIONS, UnusableError, reply_of, sending, served_models, too_long
-from synth.teachers.http_teacher import _fault_of, _pause, _seconds
+from synth.teachers.http_faults import fault_of, pause_seconds, retry_after_seconds
 
 HTTP = TeacherSettings(model="m", urls=("http://127.0.0.1:1",))
 
@@ -131,26 +131,26 @@ def test_any_body_is_a_reply_or_unusable(value: object, raw: bytes) -> None:
 def test_prompts_that_are_too_long_are_told_from_other_refusals_and_no_text_of_theirs_is_kept() -> None:
     assert too_long(b'{"error": {"message": "This model\'s maximum context length is 4096 tokens. However ..."}}')
     assert not too_long(b'{"error": {"message": "temperature must be non-negative"}}')
-    fault = _fault_of(400, b'{"error": {"message": "SECRET is too long"}}', "")
+    fault = fault_of(400, b'{"error": {"message": "SECRET is too long"}}', "")
     assert (fault.stage, fault.refused) == ("prompt", True)
     assert "SECRET" not in fault.error
-    assert _fault_of(401, b"", "").refused is False
+    assert fault_of(401, b"", "").refused is False
 
 
 def test_pauses_double_are_spread_by_key_and_give_way_to_what_the_server_asks() -> None:
     settings = TeacherSettings(model="m", urls=("http://a",), backoff_seconds=1.0, backoff_max_seconds=10.0)
-    fault = _fault_of(503, b"", "")
-    pauses = [_pause(settings, "k", failed, fault) for failed in range(1, 8)]
-    assert pauses == [_pause(settings, "k", failed, fault) for failed in range(1, 8)]
+    fault = fault_of(503, b"", "")
+    pauses = [pause_seconds(settings, "k", failed, fault) for failed in range(1, 8)]
+    assert pauses == [pause_seconds(settings, "k", failed, fault) for failed in range(1, 8)]
     for failed, pause in enumerate(pauses):
         whole = min(10.0, 2.0**failed)
         assert whole / 2 <= pause <= whole
-    assert _pause(settings, "k", 1, fault) != _pause(settings, "other", 1, fault)
-    assert 30 <= _pause(settings, "k", 1, _fault_of(429, b"", "30")) <= 30.5
+    assert pause_seconds(settings, "k", 1, fault) != pause_seconds(settings, "other", 1, fault)
+    assert 30 <= pause_seconds(settings, "k", 1, fault_of(429, b"", "30")) <= 30.5
 
 
 def test_retry_after_is_seconds_or_a_date_and_anything_else_is_nothing() -> None:
-    assert _seconds("7") == 7
-    assert 50 < _seconds(email.utils.formatdate(time.time() + 60, usegmt=True)) <= 60
-    assert [_seconds(told) for told in ("", "soon", "-3", "1e9")] == [0, 0, 0, 0]
-    assert _seconds("99999999") == 3600
+    assert retry_after_seconds("7") == 7
+    assert 50 < retry_after_seconds(email.utils.formatdate(time.time() + 60, usegmt=True)) <= 60
+    assert [retry_after_seconds(told) for told in ("", "soon", "-3", "1e9")] == [0, 0, 0, 0]
+    assert retry_after_seconds("99999999") == 3600
