@@ -31,19 +31,19 @@ class Fault(Exception):
 
 
 def fault_of(status: int, raw: bytes, retry_after: str) -> Fault:
+    """Of an answer of another status than 200. Its body is read for one thing, whether the prompt was too long."""
     if status in REFUSED:
         long = too_long(raw)
         told = f"HTTP {status}: the prompt and max_tokens do not fit the model's context" if long else f"HTTP {status}"
         return Fault(stage="prompt" if long else "refused", error=told, overload=False, health="well", refused=True)
-    return Fault(
-        stage="wait", error=f"HTTP {status}", overload=status in OVERLOADED, pause_seconds=retry_after_seconds(retry_after),
-        health="well" if status == 429 else "doubtful",
-    )  # fmt: skip
+    health: Literal["well", "doubtful"] = "well" if status == 429 else "doubtful"
+    overload, pause = status in OVERLOADED, retry_after_seconds(retry_after)
+    return Fault(stage="wait", error=f"HTTP {status}", overload=overload, health=health, pause_seconds=pause)
 
 
 def retry_after_seconds(retry_after: str) -> float:
     """Of a Retry-After header: seconds or a date (RFC 9110, 10.2.3); 0 for neither."""
-    if retry_after.strip().isdigit():
+    if retry_after.isascii() and retry_after.strip().isdigit():
         return min(float(retry_after), MAX_RETRY_AFTER_SECONDS)
     try:
         when = email.utils.parsedate_to_datetime(retry_after).timestamp()
