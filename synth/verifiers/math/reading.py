@@ -1,0 +1,84 @@
+"""Two texts compared in each reading that their commas allow."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from synth.verifiers.math.cleaning import clean, squeezed
+from synth.verifiers.math.comparing import Result, same
+from synth.verifiers.math.nodes import Node, Undecided, Unread
+from synth.verifiers.math.parser import read
+from synth.verifiers.math.settings import Policies
+from synth.verifiers.math.tokens import Commas
+
+_COMMA_IN_DIGITS = re.compile(r"\d,\d")
+_ONE_DECIMAL_COMMA = re.compile(r"(?<![\d,.])(?:\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\d,])")
+_GROUPED = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_PAIR_OF_NUMBERS = re.compile(r"[(\[]\s*-?\d{1,3},\d{3}\s*[)\]]")
+_LIST: Final = Commas(thousands=False, decimal=False)
+_THOUSANDS: Final = Commas(thousands=True, decimal=False)
+_DECIMAL: Final = Commas(thousands=False, decimal=True)
+
+
+def by_words(gold: str, answer: str) -> bool | None:
+    """Whether two texts are the same words; None where they are no words, or no more than names of symbols."""
+    first, second = squeezed(gold), squeezed(answer)
+    if first and first == second:
+        return True
+    words = [re.fullmatch(r"[A-Za-z][A-Za-z' -]{3,}", side) is not None for side in (first, second)]
+    if all(words):
+        return True if first.casefold() == second.casefold() else None
+    return None
+
+
+def readings(text: str, policies: Policies) -> list[Commas]:
+    """The ways to read the commas between digits of a cleaned text, the likeliest first."""
+    if not _COMMA_IN_DIGITS.search(text):
+        return [_LIST]
+    out = []
+    if _GROUPED.search(text) and not _PAIR_OF_NUMBERS.fullmatch(text):
+        out.append(_THOUSANDS)
+    out.append(_LIST)
+    decimals = _ONE_DECIMAL_COMMA.findall(text)
+    if policies.decimal_comma == "always" and decimals:
+        out.append(_DECIMAL)
+    elif policies.decimal_comma == "auto" and len(decimals) == 1 and not _GROUPED.search(text):
+        if len(decimals[0]) >= 2 or re.search(r"(?<!\d)0,\d", text):
+            out.append(_DECIMAL)
+    return out
+
+
+def trees(text: str, policies: Policies) -> list[Node]:
+    """Each reading of a text that is a formula as a whole."""
+    cleaned = clean(text)
+    found = []
+    for commas in readings(cleaned, policies):
+        try:
+            tree = read(cleaned, commas)
+        except (Unread, RecursionError):
+            continue
+        if tree not in found:
+            found.append(tree)
+    return found
+
+
+def compared(gold: str, answer: str, policies: Policies) -> Result:
+    """Whether any reading of the answer is any of the gold; None, with which side was not read, where there is none."""
+    golds = trees(gold, policies)
+    if not golds:
+        return None, "gold_unread"
+    answers = trees(answer, policies)
+    if not answers:
+        return None, "answer_unread"
+    results: list[Result] = []
+    for first in golds:
+        for second in answers:
+            try:
+                result = same(first, second, policies)
+            except (RecursionError, Undecided):
+                result = None, "undecided"
+            if result[0]:
+                return result
+            results.append(result)
+    return next((result for result in results if result[0] is None), results[0])

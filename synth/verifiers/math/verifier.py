@@ -1,0 +1,138 @@
+"""The `math` kind: answers of mathematics against gold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+from synth.verdicts import Outcome, Verdict
+from synth.verifiers.math.extraction import extract, extract_gold
+from synth.verifiers.math.settings import Policies
+from synth.verifiers.verifier import read_options
+
+MAX_CHARS: Final = 5_000
+"""Of a formula; none in MATH, GSM8K or the answers of math-verify's tests is above 700 (measured)."""
+
+_PLAIN = re.compile(r"([-+]?)\s*(\d{1,3}(?:,\d{3})+|\d{1,40})(?:\.(\d{0,40}))?")
+_PLAIN_FRACTION = re.compile(
+    r"([-+]?)\s*(?:\\[dt]?frac\s*\{\s*([-+]?\d{1,40})\s*\}\s*\{\s*([-+]?\d{1,40})\s*\}|(\d{1,40})\s*/\s*(\d{1,40}))"
+)
+_WRAPPING = re.compile(r'^(?:\$+|\\\(|\\\[|\*\*|\\?")\s*|\s*(?:\$+|\\\)|\\\]|\*\*|\\?")$|[.\s]+$')
+_CHOICE = re.compile(r"\s*(?:\\text(?:bf)?\s*\{)?\(?([A-J])(?:\)\}?|[.:]|\}?\))\s*\}?\s*\S")
+
+
+class Math:
+    """Extraction, then a plain comparison, then our own reading; math-verify only where that does not decide.
+
+    Our reading covers a text wholly or not at all, and compares values with many digits at several points, so its yes
+    and its no are both taken. math-verify's no is taken where ours is silent; its yes only where it holds both ways
+    round and the two texts have the same numbers in them.
+    """
+
+    kind = "math"
+    version = "1"
+
+    def verify(self, gold: Any, answer: str, options: Mapping[str, Any]) -> Verdict:
+        policies = _policies(tuple(sorted((name, str(value)) for name, value in options.items())), options)
+        if isinstance(gold, bool) or not isinstance(gold, str | int | float) or not str(gold).strip():
+            return Verdict(outcome=Outcome.ERROR, reason="gold_is_no_text")
+        wanted = _unwrapped(extract_gold(str(gold)))
+        found, how = extract(answer, bare_numbers=policies.bare_numbers)
+        found = _unwrapped(found)
+        if not found:
+            return Verdict(outcome=Outcome.WRONG, reason="no_answer")
+        if max(len(found), len(wanted)) > MAX_CHARS:
+            side = Outcome.ERROR if len(wanted) > MAX_CHARS else Outcome.WRONG
+            return Verdict(outcome=side, reason="too_long")
+        plain = _plain_verdict(wanted, found, policies)
+        return plain if plain is not None else _full_verdict(wanted, found, policies)
+
+
+_CACHE: dict[tuple[tuple[str, str], ...], Policies] = {}
+
+
+def _policies(key: tuple[tuple[str, str], ...], options: Mapping[str, Any]) -> Policies:
+    if key not in _CACHE:
+        if len(_CACHE) > 1_000:
+            _CACHE.clear()
+        _CACHE[key] = read_options(Policies, options, kind="math")
+    return _CACHE[key]
+
+
+def _unwrapped(text: str) -> str:
+    before = None
+    text = text.strip()
+    while before != text:
+        before = text
+        text = _WRAPPING.sub("", text)
+    return text
+
+
+@lru_cache(maxsize=4_096)
+def _plain_number(text: str) -> tuple[Fraction, int] | None:
+    """(value, significant digits) of a number that anyone reads alike."""
+    if match := _PLAIN.fullmatch(text):
+        digits = match[2].replace(",", "") + (match[3] or "")
+        value = Fraction(int(digits), 10 ** len(match[3] or ""))
+        return (-value if match[1] == "-" else value), len(digits.lstrip("0")) if match[3] else 0
+    if match := _PLAIN_FRACTION.fullmatch(text):
+        above, below = int(match[2] or match[4]), int(match[3] or match[5])
+        if below:
+            return Fraction(above, below) * (-1 if match[1] == "-" else 1), 0
+    return None
+
+
+def _plain_verdict(gold: str, answer: str, policies: Policies) -> Verdict | None:
+    """Of plain numbers and of equal texts, which need no grammar; None of anything else."""
+    if gold == answer:
+        return Verdict(outcome=Outcome.RIGHT, reason="as_written")
+    first, second = _plain_number(gold), _plain_number(answer)
+    if first is None or second is None:
+        return None
+    if first[0] == second[0]:
+        return Verdict(outcome=Outcome.RIGHT, reason="plain_number")
+    commas = "," in gold or "," in answer
+    if policies.rounding == "exact" and max(first[1], second[1]) < 10 and not commas:
+        return Verdict(outcome=Outcome.WRONG, reason="plain_number")
+    return None
+
+
+def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
+    from synth.verifiers.math.reading import by_words, compared
+
+    if (words := by_words(gold, answer)) is not None:
+        return Verdict(outcome=Outcome.RIGHT if words else Outcome.WRONG, reason="words")
+    if match := _CHOICE.match(answer):
+        if re.fullmatch(r"\(?[A-J]\)?", gold):
+            same = match[1] == gold.strip("()")
+            return Verdict(outcome=Outcome.RIGHT if same else Outcome.WRONG, reason="choice")
+    own, rule = compared(gold, answer, policies)
+    if policies.second_opinion == "never" or (own is not None and policies.second_opinion == "undecided"):
+        return _own_verdict(own, rule)
+    from synth.verifiers.math.second_opinion import math_verify_says
+
+    other = math_verify_says(gold, answer)
+    if own is not None:
+        verdict = _own_verdict(own, rule)
+        agree = other is None or other == own
+        return verdict if agree else Verdict(outcome=verdict.outcome, reason=f"{rule}; math_verify disagrees")
+    if other and _same_digits(gold, answer):
+        return Verdict(outcome=Outcome.RIGHT, reason="math_verify")
+    if other is None and rule == "gold_unread":
+        return Verdict(outcome=Outcome.ERROR, reason="gold_unread")
+    return Verdict(outcome=Outcome.WRONG, reason=f"{rule}; math_verify {'alone' if other else 'too'}")
+
+
+def _own_verdict(own: bool | None, rule: str) -> Verdict:
+    if own is None:
+        unread = rule == "answer_unread"
+        return Verdict(outcome=Outcome.WRONG if unread else Outcome.ERROR, reason=rule)
+    return Verdict(outcome=Outcome.RIGHT if own else Outcome.WRONG, reason=rule)
+
+
+def _same_digits(gold: str, answer: str) -> bool:
+    """Whether both texts have the same numbers in them, in whatever order."""
+    return sorted(re.findall(r"\d+", gold)) == sorted(re.findall(r"\d+", answer))
