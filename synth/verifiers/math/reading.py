@@ -81,4 +81,4 @@ def compared(gold: str, answer: str, policies: Policies) -> Result:
             if result[0]:
                 return result
             results.append(result)
-    return next((result for result in results if result[0] is None), results[0])
+    return (None, "undecided") if any(result[0] is None for result in results) else results[0]

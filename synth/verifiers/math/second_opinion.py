@@ -27,6 +27,8 @@ def math_verify_says(gold: str, answer: str) -> bool | None:
             verify(first, second, float_rounding=12, timeout_seconds=None, raise_on_error=True)
             and verify(second, first, float_rounding=12, timeout_seconds=None, raise_on_error=True)
         )
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - sympy raises anything on what models write; that is no verdict
         return None
 
@@ -39,5 +41,7 @@ def _parsed(text: str) -> list[Any]:
         return list(
             parse(wrapped, [LatexExtractionConfig(), ExprExtractionConfig()], parsing_timeout=None)  # type: ignore[arg-type]
         )
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - as above
         return []

@@ -7,6 +7,7 @@ when digits are added, what is equal does not. No algebra is done, so nothing ca
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -328,7 +329,8 @@ class _Evaluation:
         if first != mpmath.nint(mpmath.re(first)) or count != mpmath.nint(count) or count > MAX_TERMS or self.bound:
             raise Undecided("no finite sum")
         name = low.parts[0].name
-        if any(below.head == "symbol" and name in below.name.split("_")[1:2] for below in body.walk()):
+        indexed = re.compile(rf"_.*\b{re.escape(name)}\b")
+        if any(below.head == "symbol" and indexed.search(below.name) for below in body.walk()):
             raise Undecided("terms of a sequence")
         result = mpmath.mpf(0 if node.name == "sum" else 1)
         try:

@@ -35,6 +35,12 @@ class Math:
     kind = "math"
     version = "1"
 
+    def prepare(self) -> None:
+        """Import what takes long, before a check's time runs."""
+        import math_verify  # noqa: F401
+
+        import synth.verifiers.math.reading  # noqa: F401
+
     def verify(self, gold: Any, answer: str, options: Mapping[str, Any]) -> Verdict:
         policies = _policies(tuple(sorted((name, str(value)) for name, value in options.items())), options)
         if isinstance(gold, bool) or not isinstance(gold, str | int | float) or not str(gold).strip():
@@ -119,11 +125,13 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
         verdict = _own_verdict(own, rule)
         agree = other is None or other == own
         return verdict if agree else Verdict(outcome=verdict.outcome, reason=f"{rule}; math_verify disagrees")
-    if other and _same_digits(gold, answer):
-        return Verdict(outcome=Outcome.RIGHT, reason="math_verify")
-    if other is None and rule == "gold_unread":
-        return Verdict(outcome=Outcome.ERROR, reason="gold_unread")
-    return Verdict(outcome=Outcome.WRONG, reason=f"{rule}; math_verify {'alone' if other else 'too'}")
+    if other is None:
+        return _own_verdict(None, rule)
+    right = other and _same_digits(gold, answer)
+    return Verdict(outcome=Outcome.RIGHT if right else Outcome.WRONG, reason=f"{rule}; math_verify {_SAID[other]}")
+
+
+_SAID: Final = {True: "holds it", False: "does not"}
 
 
 def _own_verdict(own: bool | None, rule: str) -> Verdict:
