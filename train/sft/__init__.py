@@ -1,6 +1,7 @@
 """Supervised fine-tuning: conversations to ids and masks, verified; packed; a model trained on the answers.
 
 Sft, Chat, Lora                        settings
+Reading.outcomes(rows of Raw)          ids and masks of rows in memory, or why a row is refused
 run(settings, model=, data=, out=)     fine-tune a Hugging Face Llama-layout model -> FineTuned
 prepare(sources, reading, out, ...)    rows to examples on disk, with the account of every row (no torch needed)
 """
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from train.sft.preparing import Reading, Sources, prepare
     from train.sft.refusals import SftError
     from train.sft.results import FineTuned
+    from train.sft.rows import Raw
     from train.sft.settings import Chat, Lora, Sft
     from train.sft.training import run
 
@@ -21,6 +23,7 @@ __all__ = [
     "Chat",
     "FineTuned",
     "Lora",
+    "Raw",
     "Reading",
     "Sft",
     "SftError",
@@ -34,6 +37,7 @@ _HOMES = {
     "Chat": "train.sft.settings",
     "FineTuned": "train.sft.results",
     "Lora": "train.sft.settings",
+    "Raw": "train.sft.rows",
     "Reading": "train.sft.preparing",
     "Sft": "train.sft.settings",
     "SftError": "train.sft.refusals",
