@@ -88,10 +88,8 @@ class FileCache:
 
     def _copy(self, url: str, path: Path, size: int, digest: str) -> IO[bytes]:
         for _ in range(TRIES):
-            partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
-            out = open(partial, "w+b")  # noqa: SIM115 (the caller closes it)
+            partial, out = _held_partial(path)
             try:
-                _lock(out, exclusive=True)  # a partial file without a lock is a dead process's
                 found = _transfer(url, out)
                 out.flush()
                 os.fsync(out.fileno())
@@ -129,6 +127,18 @@ class FileCache:
                 return
             if _delete_unheld(path):
                 total -= size
+
+
+def _held_partial(path: Path) -> tuple[Path, IO[bytes]]:
+    """A new partial file under our lock. One without a lock is a dead process's, or one between these two lines: whoever
+    makes room then deletes it, and another is made."""
+    while True:
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
+        out = open(partial, "w+b")  # noqa: SIM115 (the caller closes it)
+        _lock(out, exclusive=True)
+        if os.fstat(out.fileno()).st_nlink:
+            return partial, out
+        out.close()
 
 
 def _transfer(url: str, out: IO[bytes]) -> tuple[int, str]:

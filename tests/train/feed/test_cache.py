@@ -6,6 +6,7 @@ import mmap
 import multiprocessing
 import os
 from pathlib import Path
+from typing import IO
 
 import fsspec
 import pytest
@@ -132,6 +133,27 @@ def test_processes_that_fight_for_a_small_cache_all_read_right(tmp_path: Path) -
     assert [process.exitcode for process in processes] == [0] * 4
     assert failed.value == 0
     assert sum(kept(tmp_path / "cache")) <= 250 + 4 * 100
+
+
+def test_a_partial_file_that_was_deleted_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "remote").write_bytes(b"a" * 100)
+    deleted = []
+
+    def meddle(file: IO[bytes], *, exclusive: bool) -> None:
+        if str(file.name).endswith(cache_module.PARTIAL) and not deleted:
+            deleted.append(file.name)
+            Path(file.name).unlink()
+        lock(file, exclusive=exclusive)
+
+    lock = cache_module._lock
+    monkeypatch.setattr(cache_module, "_lock", meddle)
+    cache = FileCache(str(tmp_path / "cache"))
+    digest = xxhash.xxh3_128_hexdigest(b"a" * 100)
+    with cache.open(f"file://{tmp_path}/remote", 100, digest) as held:
+        assert held.read() == b"a" * 100
+    assert deleted
 
 
 def test_a_marker_is_for_one_state_of_a_file(tmp_path: Path) -> None:
