@@ -41,7 +41,7 @@ def answer(line: bytes) -> dict[str, Any]:
         return {"refused": str(error)}
     except MemoryError:
         return {"outcome": "error", "reason": "memory", "leave": True}
-    except Exception as error:  # noqa: BLE001 - a fault of a verifier is told by its class, and is no verdict
+    except Exception as error:
         return {"outcome": "error", "reason": f"raised {type(error).__name__}"}
     return {"outcome": verdict.outcome, "reason": verdict.reason, "score": verdict.score}
 

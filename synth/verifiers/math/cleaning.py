@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 UNICODE: Final = str.maketrans(
@@ -18,7 +19,18 @@ UNICODE: Final = str.maketrans(
     }
 )  # fmt: skip
 
-_RULES: Final = [
+Put = str | Callable[[re.Match[str]], str]
+
+
+def _repeating(match: re.Match[str]) -> str:
+    """0.1\\overline{6} as the fraction that it is: 15/90."""
+    whole, first, period = match[1] or "0", match[2], match[3]
+    above = int(whole + first + period) - int(whole + first)
+    return f"(\\frac{{{above}}}{{{(10 ** len(period) - 1) * 10 ** len(first)}}})"
+
+
+_RULES: Final[list[tuple[str, Put]]] = [
+    (r"(?<![\d.])(\d{0,20})\.(\d{0,20})\\(?:overline|bar|dot|overset\{\\?\.\})\s*\{?(\d{1,20})\}?", _repeating),
     (r"(?<!\\)\\[!]\s*", ""),
     (r"\\{2,}(?=[A-Za-z]{2})(?![^&]*\\end\{)", r"\\"),
     (r"\u221a\s*\(([^()]*)\)", r"\\sqrt{\1}"),

@@ -74,7 +74,7 @@ def _conditions(gold: Node, answer: Node, first: Labelled, second: Labelled) -> 
     if gold.head == answer.head == "relation":
         return _relations(gold, answer)
     if gold.head == answer.head == "list" and len(gold.parts) == len(answer.parts):
-        return _unordered(gold.parts, answer.parts, lambda one, other: _conditions_of(one, other))
+        return _unordered(gold.parts, answer.parts, _conditions_of)
     return False, "shape"
 
 
@@ -106,7 +106,8 @@ def _same_bare(gold: Node, answer: Node, policies: Policies) -> Result:
         single = next((side for side in (gold, answer) if side.head == "set" and len(side.parts) == 1), None)
         if single is None:
             return False, "shape"
-        return _same_bare(*(side.parts[0] if side is single else side for side in (gold, answer)), policies=policies)
+        inner = [side.parts[0] if side is single else side for side in (gold, answer)]
+        return _same_bare(inner[0], inner[1], policies)
     return same_quantity(gold, answer, policies)
 
 

@@ -149,13 +149,36 @@ def _is_bare(text: str) -> bool:
     """Whether a text is an answer without any sentence around it."""
     if not text or len(text) > 400 or "\n" in text:
         return False
+    if re.match(r"\(?[A-J]\)?[.:)]\s*\S+$", text):
+        return True
     plain = re.sub(r"\\[A-Za-z]+(\{[^{}]*\})?", " ", text)
     words = [word for word in re.findall(r"[A-Za-z]{2,}", plain) if word.lower() not in _BARE_WORDS]
     return len(words) <= 2 and not re.search(r"[.!?:]\s+\S|\bis\b|\bit's\b|\bAnswer\b|\bSo\b|\bThus\b", text)
 
 
 _BARE_WORDS = frozenset(
-    "and or sin cos tan cot sec csc ln log exp sqrt pi per square cubic percent degrees percentage pct".split()
+    [
+        "and",
+        "or",
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "ln",
+        "log",
+        "exp",
+        "sqrt",
+        "pi",
+        "per",
+        "square",
+        "cubic",
+        "percent",
+        "degrees",
+        "percentage",
+        "pct",
+    ]
 )
 
 

@@ -17,8 +17,48 @@ _RELATIONS: Final = {"=": "=", "<": "<", ">": ">", "\x02": "<=", "\x03": ">=", "
 _COMMANDS_OF_RELATION: Final = {"equiv": "=", "to": "=", "rightarrow": "=", "implies": "=", "mapsto": "="}
 _SETS: Final = {"cup": "union", "cap": "intersection", "setminus": "difference", "backslash": "difference"}
 _SYMBOLS: Final = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon "
-    "phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar zzz angle triangle".split()
+    [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "varepsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "vartheta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "varphi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Xi",
+        "Pi",
+        "Sigma",
+        "Phi",
+        "Psi",
+        "Omega",
+        "ell",
+        "hbar",
+        "zzz",
+        "angle",
+        "triangle",
+    ]
 )
 _CLOSING: Final = {"(": ")]", "[": "])"}
 
@@ -149,11 +189,9 @@ class _Parser:
         if sign == "+":
             return node
         if sign == "-":
-            return (
-                Node("number", value=-(node.value or 0), decimals=node.decimals)
-                if node.head == "number"
-                else Node("negate", (node,))
-            )
+            if node.head == "number" and node.value is not None:
+                return Node("number", value=-node.value, decimals=node.decimals)
+            return Node("negate", (node,))
         return Node("plusminus", (node,), name=sign)
 
     def term(self) -> Node:
@@ -220,7 +258,7 @@ class _Parser:
             return True
         if token.kind == "command":
             return token.text not in _SETS and token.text not in _COMMANDS_OF_RELATION and token.text not in (
-                "pm", "mp", "end", "\\", "mid", "pmod", "degrees", "prime")  # fmt: skip
+                "pm", "mp", "end", "\\", "mid", "rfloor", "rceil", "pmod", "degrees", "prime")  # fmt: skip
         return token.text in "([{\x0e" or (token.text == "|" and not self.bars) if token.kind == "operator" else False
 
     def power(self) -> Node:
@@ -298,6 +336,13 @@ class _Parser:
         if self.is_operator("_"):
             self.at += 1
             name = f"{name}_{_name_of(self.argument())}"
+        if (
+            name[0] in "fghFGH"
+            and self.is_operator("^")
+            and [self.peek(at).text for at in range(1, 5)] == ["{", "-", "1", "}"]
+        ):
+            self.at += 5
+            name = f"{name}^-1"
         if name[0] in "fghFGH" and self.is_operator("(") and not self.peek().spaced:
             return Node("apply", self.bracketed_items(), name=name)
         return Node("symbol", name=name)
@@ -320,7 +365,8 @@ class _Parser:
             return node
         token = self.peek()
         if token.kind == "number" and token.text.isdigit() and len(token.text) > 1:
-            self.tokens[self.at] = Token("number", token.text[1:])
+            self.tokens[self.at : self.at + 1] = [Token("number", token.text[0]), Token("number", token.text[1:])]
+            self.at += 1
             return _number(token.text[0])
         return self.primary()
 
@@ -386,7 +432,7 @@ class _Parser:
             node = Node("call", (argument, base) if base else (argument,), name="log10" if name == "lg" else name)
         if exponent is None:
             return node
-        if exponent == number(-1) and name[:3] in ("sin", "cos", "tan"):
+        if exponent.head == "number" and exponent.value == -1 and name[:3] in ("sin", "cos", "tan"):
             return Node("call", (argument,), name=f"arc{name}")
         return Node("power", (node, exponent))
 
@@ -425,6 +471,12 @@ class _Parser:
             return Node("symbol", name="infinity")
         if name == "reals":
             return Node("reals")
+        if name in ("lfloor", "lceil"):
+            node = Node("call", (self.sum(),), name="floor" if name == "lfloor" else "ceiling")
+            if not self.is_command(name.replace("l", "r", 1)):
+                raise Unread("a bracket that is not closed")
+            self.at += 1
+            return node
         if name in ("emptyset", "varnothing"):
             return Node("empty")
         if name == "begin":

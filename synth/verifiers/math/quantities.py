@@ -15,6 +15,8 @@ from synth.verifiers.math.values import Point, exact, same_value, value
 
 FULL_PRECISION_DIGITS: Final = 10
 """A decimal of so many significant digits that are all right was computed, not guessed or rounded for a reader."""
+DOUBLE_DIGITS: Final = 15
+"""Of what a computer printed: its last digits may be those of rounding errors, 0.30000000000000004."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,9 @@ def _agrees_in_digits(exactly: Node, decimal: Node, policies: Policies) -> bool:
     with mpmath.workdps(60):
         written = mpmath.mpf(given.numerator) / given.denominator
         off = abs(with_all - written) * mpmath.mpf(10) ** places
-        cut = digits >= FULL_PRECISION_DIGITS and abs(written) < abs(with_all)
-        return bool(off < 1 if cut else off <= 0.5)
+        if digits >= DOUBLE_DIGITS and abs(with_all - written) <= abs(with_all) * mpmath.mpf(10) ** -14:
+            return True
+        return bool(off < 1 if digits >= FULL_PRECISION_DIGITS else off <= 0.5)
 
 
 def _within(gold: Node, answer: Node, tolerance: float) -> bool:

@@ -16,6 +16,8 @@ _COMMA_IN_DIGITS = re.compile(r"\d,\d")
 _ONE_DECIMAL_COMMA = re.compile(r"(?<![\d,.])(?:\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\d,])")
 _GROUPED = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _PAIR_OF_NUMBERS = re.compile(r"[(\[]\s*-?\d{1,3},\d{3}\s*[)\]]")
+_WORDS = re.compile(r"(?:(?:an|a|the|An|A|The) )?([A-Za-z][a-z]{2,}|[A-Za-z]{2,}(?:[ '-]+[A-Za-z]+)+)")
+_CLOCK = re.compile(r"0?(\d{1,2}):(\d\d) ?([aApP])\.? ?[mM]\.?")
 _LIST: Final = Commas(thousands=False, decimal=False)
 _THOUSANDS: Final = Commas(thousands=True, decimal=False)
 _DECIMAL: Final = Commas(thousands=False, decimal=True)
@@ -26,9 +28,12 @@ def by_words(gold: str, answer: str) -> bool | None:
     first, second = squeezed(gold), squeezed(answer)
     if first and first == second:
         return True
-    words = [re.fullmatch(r"[A-Za-z][A-Za-z' -]{3,}", side) is not None for side in (first, second)]
-    if all(words):
-        return True if first.casefold() == second.casefold() else None
+    clocks = [_CLOCK.fullmatch(side) for side in (first, second)]
+    if clocks[0] and clocks[1]:
+        return [part.lower() for part in clocks[0].groups()] == [part.lower() for part in clocks[1].groups()]
+    words = [_WORDS.fullmatch(side) for side in (first, second)]
+    if words[0] and words[1] and words[0][1].casefold() == words[1][1].casefold():
+        return True
     return None
 
 
@@ -44,8 +49,8 @@ def readings(text: str, policies: Policies) -> list[Commas]:
     if policies.decimal_comma == "always" and decimals:
         out.append(_DECIMAL)
     elif policies.decimal_comma == "auto" and len(decimals) == 1 and not _GROUPED.search(text):
-        if len(decimals[0]) >= 2 or re.search(r"(?<!\d)0,\d", text):
-            out.append(_DECIMAL)
+        likely = len(decimals[0]) >= 2 or re.search(r"(?<!\d)0,\d", text)
+        out.extend([_DECIMAL] if likely else [])
     return out
 
 

@@ -46,27 +46,33 @@ def _end(node: Node) -> Any:
 
 def merged(intervals: list[Interval]) -> RealSet:
     """In order, with what touches or overlaps put together and what is empty left out."""
-    real = [
-        part
-        for part in intervals
-        if part.low < part.high
-        and not _close(part.low, part.high)
-        or (_close(part.low, part.high) and part.low_closed and part.high_closed)
-    ]
-    real.sort(key=lambda part: (part.low, not part.low_closed))
+    real = sorted((part for part in intervals if not _is_empty(part)), key=lambda part: (part.low, not part.low_closed))
     out: list[Interval] = []
     for part in real:
-        last = out[-1] if out else None
-        if last and (part.low < last.high and not _close(part.low, last.high) or (_close(part.low, last.high) and (part.low_closed or last.high_closed))):  # fmt: skip
-            if _close(part.high, last.high):
-                high, closed = last.high, last.high_closed or part.high_closed
-            else:
-                high, closed = max((last.high, last.high_closed), (part.high, part.high_closed), key=lambda end: end[0])
-            low_closed = last.low_closed or (_close(part.low, last.low) and part.low_closed)
-            out[-1] = Interval(last.low, low_closed, high, closed)
-        else:
+        if not out or not _touch(out[-1], part):
             out.append(part)
+            continue
+        last = out[-1]
+        if _close(part.high, last.high):
+            high, closed = last.high, last.high_closed or part.high_closed
+        else:
+            high, closed = max((last.high, last.high_closed), (part.high, part.high_closed), key=lambda end: end[0])
+        low_closed = last.low_closed or (_close(part.low, last.low) and part.low_closed)
+        out[-1] = Interval(last.low, low_closed, high, closed)
     return tuple(out)
+
+
+def _is_empty(part: Interval) -> bool:
+    if _close(part.low, part.high):
+        return not (part.low_closed and part.high_closed)
+    return bool(part.low > part.high)
+
+
+def _touch(before: Interval, after: Interval) -> bool:
+    """Whether two intervals, the first of the lower start, have no gap between them."""
+    if _close(after.low, before.high):
+        return after.low_closed or before.high_closed
+    return bool(after.low < before.high)
 
 
 def complement(of: RealSet) -> RealSet:

@@ -31,22 +31,44 @@ class Commas:
 
 
 FUNCTIONS: Final = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp sqrt gcd lcm max min".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+        "gcd",
+        "lcm",
+        "max",
+        "min",
+    ]
 )
 _UNITS: Final = {
-    "mm": "mm", "cm": "cm", "dm": "dm", "km": "km", "m": "m", "ft": "ft", "in": "in", "mi": "mi", "kg": "kg", "g": "g",
-    "mg": "mg", "lb": "lb", "lbs": "lb", "oz": "oz", "ml": "ml", "s": "s", "sec": "s", "min": "min", "hr": "h", "hrs": "h",
-    "h": "h", "mph": "mile/h", "kmh": "km/h", "km/h": "km/h", "m/s": "m/s", "cents": "cent", "cent": "cent",
-    "dollars": "dollar", "dollar": "dollar", "rad": "radian", "radians": "radian", "radian": "radian", "deg": "degree",
-    "degree": "degree", "degrees": "degree", "second": "s", "seconds": "s", "minute": "min", "minutes": "min",
-    "hour": "h", "hours": "h", "day": "day", "days": "day", "week": "week", "weeks": "week", "month": "month",
-    "months": "month", "year": "year", "years": "year", "meter": "m", "meters": "m", "metre": "m", "metres": "m",
-    "centimeter": "cm", "centimeters": "cm", "kilometer": "km", "kilometers": "km", "kilometre": "km",
-    "kilometres": "km", "millimeter": "mm", "millimeters": "mm", "inch": "in", "inches": "in", "foot": "ft",
-    "feet": "ft", "yard": "yd", "yards": "yd", "yd": "yd", "mile": "mile", "miles": "mile", "gram": "g", "grams": "g",
-    "kilogram": "kg", "kilograms": "kg", "pound": "lb", "pounds": "lb", "ounce": "oz", "ounces": "oz", "liter": "l",
-    "liters": "l", "litre": "l", "litres": "l", "milliliters": "ml", "usd": "dollar", "am": "am", "pm": "pm",
-    "a.m": "am", "p.m": "pm",
+    "mm": "mm", "cm": "cm", "dm": "dm", "km": "km", "m": "m", "ft": "ft", "in": "in", "mi": "mi", "kg": "kg",
+    "g": "g", "mg": "mg", "lb": "lb", "lbs": "lb", "oz": "oz", "ml": "ml", "s": "s", "sec": "s", "min": "min",
+    "hr": "h", "hrs": "h", "h": "h", "mph": "mile/h", "kmh": "km/h", "km/h": "km/h", "m/s": "m/s", "cents":
+    "cent", "cent": "cent", "dollars": "dollar", "dollar": "dollar", "rad": "radian", "radians": "radian",
+    "radian": "radian", "deg": "degree", "degree": "degree", "degrees": "degree", "second": "s", "seconds": "s",
+    "minute": "min", "minutes": "min", "hour": "h", "hours": "h", "day": "day", "days": "day", "week": "week",
+    "weeks": "week", "month": "month", "months": "month", "year": "year", "years": "year", "meter": "m",
+    "meters": "m", "metre": "m", "metres": "m", "centimeter": "cm", "centimeters": "cm", "kilometer": "km",
+    "kilometers": "km", "kilometre": "km", "kilometres": "km", "millimeter": "mm", "millimeters": "mm", "inch":
+    "in", "inches": "in", "foot": "ft", "feet": "ft", "yard": "yd", "yards": "yd", "yd": "yd", "mile": "mile",
+    "miles": "mile", "gram": "g", "grams": "g", "kilogram": "kg", "kilograms": "kg", "pound": "lb", "pounds":
+    "lb", "ounce": "oz", "ounces": "oz", "liter": "l", "liters": "l", "litre": "l", "litres": "l",
+    "milliliters": "ml", "usd": "dollar", "am": "am", "pm": "pm", "a.m": "am", "p.m": "pm",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>\d[\d\x01]*(?:[\x00])?)|(?P<words>\\(?:words|styled)\{[^{}]*\})|(?P<command>\\[A-Za-z]+|\\\\)"
@@ -77,12 +99,14 @@ _NUMBERS = {
 def unit_of(words: str) -> str:
     """A unit's one name, or the words themselves, in lower case; singular and plural of a known one are the same."""
     plain = re.sub(r"\s+", " ", words).strip(" .").lower()
-    return _UNITS.get(plain, plain)
+    named = " ".join(_UNITS.get(word, word) for word in plain.split()).replace(" per ", "/")
+    power = re.match(r"(square|sq\.?|cubic|cu\.?) (\w+)(.*)", named)
+    return f"{power[2]}^{2 if power[1][0] == 's' else 3}{power[3]}" if power else _UNITS.get(plain, named)
 
 
 def is_known_unit(name: str) -> bool:
     """Whether two units of other names are certainly other units."""
-    return re.sub(r"\^.*| .*", "", name) in _UNITS.values()
+    return re.split(r"[\^/ ]", name)[0] in _UNITS.values()
 
 
 def tokenise(text: str, commas: Commas) -> list[Token]:
@@ -139,6 +163,8 @@ def _words(inner: str, spaced: bool) -> list[Token]:
         return [Token("name", plain.strip("()"), spaced)]
     if re.fullmatch(r"[-+]?[\d.,/ ]*\d%?", plain):
         return tokenise(plain, Commas(thousands=True, decimal=False))
+    if quantity := re.fullmatch(r"([-+]?\d[\d.,]*) ([A-Za-z][A-Za-z ]*)", plain):
+        return [*tokenise(quantity[1], Commas(thousands=True, decimal=False)), Token("word", quantity[2], True)]
     if plain.lower() in ("and", "or"):
         return [Token("operator", ",", spaced)]
     if plain in FUNCTIONS:
@@ -157,20 +183,14 @@ def _letters(text: str, spaced: bool, before: list[Token]) -> list[Token]:
         return [Token("command", "pi" if lower == "pi" else "infty", spaced)]
     if len(text) == 1:
         return [Token("name", text, spaced)]
-    behind_number = (
-        bool(before)
-        and spaced
-        and before[-1].kind in ("number", "word")
-        or bool(before)
-        and before[-1].text in ("}", "%", ")")
-    )
-    if (
-        len(text) >= 4
-        or text.isupper()
-        or (behind_number and lower in _UNITS)
-        or (text[0].isupper() and text[1:].islower())
-    ):
+    if lower == "per":
         return [Token("word", text, spaced)]
-    if before and before[-1].kind == "number" and lower in _UNITS:
+    known = (
+        lower in _UNITS
+        and bool(before)
+        and (before[-1].kind in ("number", "word") or before[-1].text in ("}", "%", ")"))
+    )
+    capitalised = text[0].isupper() and text[1:].islower()
+    if len(text) >= 4 or text.isupper() or capitalised or known:
         return [Token("word", text, spaced)]
     return [Token("name", letter, spaced and not at) for at, letter in enumerate(text)]

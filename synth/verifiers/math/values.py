@@ -362,4 +362,6 @@ _FUNCTIONS: Final[dict[str, Any]] = {
     "sinh": mpmath.sinh,
     "cosh": mpmath.cosh,
     "tanh": mpmath.tanh,
+    "floor": mpmath.floor,
+    "ceiling": mpmath.ceil,
 }

@@ -21,7 +21,7 @@ _PLAIN_FRACTION = re.compile(
     r"([-+]?)\s*(?:\\[dt]?frac\s*\{\s*([-+]?\d{1,40})\s*\}\s*\{\s*([-+]?\d{1,40})\s*\}|(\d{1,40})\s*/\s*(\d{1,40}))"
 )
 _WRAPPING = re.compile(r'^(?:\$+|\\\(|\\\[|\*\*|\\?")\s*|\s*(?:\$+|\\\)|\\\]|\*\*|\\?")$|[.\s]+$')
-_CHOICE = re.compile(r"\s*(?:\\text(?:bf)?\s*\{)?\(?([A-J])(?:\)\}?|[.:]|\}?\))\s*\}?\s*\S")
+_CHOICE = re.compile(r"(?:\\text(?:bf)?\s*\{)?\s*(?:\(?([A-J])\)?\}?$|\(([A-J])\)|([A-J])[.:)]\s)")
 
 
 class Math:
@@ -46,7 +46,7 @@ class Math:
         if isinstance(gold, bool) or not isinstance(gold, str | int | float) or not str(gold).strip():
             return Verdict(outcome=Outcome.ERROR, reason="gold_is_no_text")
         wanted = _unwrapped(extract_gold(str(gold)))
-        found, how = extract(answer, bare_numbers=policies.bare_numbers)
+        found, _ = extract(answer, bare_numbers=policies.bare_numbers)
         found = _unwrapped(found)
         if not found:
             return Verdict(outcome=Outcome.WRONG, reason="no_answer")
@@ -111,10 +111,9 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
 
     if (words := by_words(gold, answer)) is not None:
         return Verdict(outcome=Outcome.RIGHT if words else Outcome.WRONG, reason="words")
-    if match := _CHOICE.match(answer):
-        if re.fullmatch(r"\(?[A-J]\)?", gold):
-            same = match[1] == gold.strip("()")
-            return Verdict(outcome=Outcome.RIGHT if same else Outcome.WRONG, reason="choice")
+    letters = _letter(gold), _letter(answer)
+    if letters[0] and letters[1]:
+        return Verdict(outcome=Outcome.RIGHT if letters[0] == letters[1] else Outcome.WRONG, reason="choice")
     own, rule = compared(gold, answer, policies)
     if policies.second_opinion == "never" or (own is not None and policies.second_opinion == "undecided"):
         return _own_verdict(own, rule)
@@ -132,6 +131,12 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
 
 
 _SAID: Final = {True: "holds it", False: "does not"}
+
+
+def _letter(text: str) -> str:
+    """Of a choice: B, (B), \\text{(B)}, B. 12, (B) 12; "" of anything else."""
+    match = _CHOICE.match(text)
+    return (match[1] or match[2] or match[3]) if match else ""
 
 
 def _own_verdict(own: bool | None, rule: str) -> Verdict:
