@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from synth.exports.account import Account
     from synth.exports.exporting import export
-    from synth.exports.rows import Row
     from synth.exports.settings import Export
+    from synth.rows import Row
 
 __all__ = ["Account", "Export", "Row", "export"]
 
 _HOMES = {
     "Account": "synth.exports.account",
     "Export": "synth.exports.settings",
-    "Row": "synth.exports.rows",
+    "Row": "synth.rows",
     "export": "synth.exports.exporting",
 }
 

@@ -21,12 +21,13 @@ from shards.store import ParquetWriter, exists, filesystem, join, remove, write_
 from synth.errors import SynthError
 from synth.exports.account import SHOWN, Account, fail_closed
 from synth.exports.card import card
+from synth.exports.columns import RefusedRowError
 from synth.exports.formats import TRAVELLING, Format, Values
 from synth.exports.licences import Licences, RowTerms
 from synth.exports.parts import Parts
-from synth.exports.rows import RefusedRowError, Row
 from synth.exports.settings import Export
 from synth.items import Outcome
+from synth.rows import Row
 
 FORMAT: Final = "gristmill-synth-export-1"
 GROUP_ROWS: Final = 256

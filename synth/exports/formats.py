@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
+from synth.exports.columns import MESSAGES, RefusedRowError, check_text, messages
 from synth.exports.proof import Proof
-from synth.exports.rows import MESSAGES, RefusedRowError, Row, check_text, messages
 from synth.items import SampleKind
 from synth.requests import digest
+from synth.rows import Row
 
 Values = dict[str, Any]
 TRAVELLING: Final = (
@@ -204,7 +205,7 @@ class Rlvr:
             "verifier": item.verifier,
             "options": json.dumps(dict(item.options), sort_keys=True, ensure_ascii=False),
             "dataset": item.verifier,
-            "pass_rate": row.sample.figures.get("pass_rate"),
+            "pass_rate": row.pass_rate,
         }
 
 

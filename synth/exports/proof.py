@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synth.errors import SynthError
-from synth.exports.rows import RefusedRowError
+from synth.exports.columns import RefusedRowError
 
 if TYPE_CHECKING:
     from train.sft import Chat, Reading

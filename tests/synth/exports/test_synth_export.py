@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from synth.errors import SynthError
 from synth.exports import Export, Row, export
 from synth.exports.card import card
+from synth.exports.columns import RefusedRowError
 from synth.exports.licences import LicencePolicy, Terms
 from synth.exports.proof import Proof
-from synth.exports.rows import RefusedRowError
 from synth.items import Item, Outcome, Sample, SampleKind
 from tests.train.sft.conftest import FAMILIES, Family, families
 
@@ -32,10 +32,10 @@ def row(number: int = 0, **changes: Any) -> Row:
     answer = {"role": "assistant", "content": f"It is 42. ({number})", "reasoning_content": "6 times 7 is 42."}
     sample = Sample(
         item=item.id, number=0, kind=SampleKind.CONVERSATION, keys=("ab" * 16,), outcome=Outcome.ACCEPTED,
-        messages=(USER, answer), verdict="right", figures={"pass_rate": 0.5}, tokens=9,
+        messages=(USER, answer), verdict="right", tokens=9,
     )  # fmt: skip
     item = replace(item, **changes.pop("item", {}))
-    return Row(sample=replace(sample, **changes), item=item, task="sums", teachers=("teacher",))
+    return Row(sample=replace(sample, **changes), item=item, task="sums", teachers=("teacher",), pass_rate=0.5)
 
 
 def read(folder: Path) -> list[dict[str, Any]]:

@@ -1,15 +1,12 @@
-"""What an export reads: samples with the rows that they were made from, and who made them."""
+"""Messages and texts as an export's columns hold them, and what these cannot hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-
-from synth.items import Item, Sample
 
 BAD: Final = re.compile("[\0\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 """What no trainer's text holds: NUL, lone surrogates (which UTF-8 cannot write), noncharacters."""
@@ -32,21 +29,6 @@ MESSAGE = pa.struct(
     ]
 )
 MESSAGES = pa.list_(MESSAGE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A sample as exports take it. task, teachers: the recipe's names of the task, and of all who made it."""
-
-    sample: Sample
-    item: Item
-    task: str = ""
-    teachers: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        """Of the sample for ever: task, item and number."""
-        return f"{self.task}/{self.item.id}/{self.sample.number}"
 
 
 class RefusedRowError(Exception):
