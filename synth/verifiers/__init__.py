@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["VERIFIERS", "Verifier", "Workers", "load", "read_options", "verify", "version"]
 
 VERIFIERS: Final[dict[str, str]] = {
+    "choice": "synth.verifiers.choice:Choice",
+    "exact": "synth.verifiers.exact:Exact",
+    "format": "synth.verifiers.format:Formats",
+    "json_schema": "synth.verifiers.json_schema:Json",
     "math": "synth.verifiers.math.verifier:Math",
+    "pattern": "synth.verifiers.pattern:Patterns",
 }
 """Every kind that a recipe may write, and where its class stands."""
 
