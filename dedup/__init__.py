@@ -3,6 +3,7 @@
 signatures(texts)                  MinHash signatures, value for value those of datasketch's scheme affine32
 near_duplicates(texts)             which texts would go, for whom, at which similarity
 ContaminationIndex(items)          finds benchmark items in texts; .check(texts)
+read_benchmarks(patterns)          the items of benchmark files
 Exact, Minhash                     whole-corpus steps
 Decontaminate                      the per-document step over benchmark files
 """
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dedup.benchmarks import read_benchmarks
     from dedup.compiled import compile
     from dedup.contamination import ContaminationIndex
     from dedup.decontaminate import Decontaminate
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
     from dedup.near import near_duplicates
     from dedup.sketch import signatures
 
-__all__ = ["ContaminationIndex", "Decontaminate", "Exact", "Minhash", "compile", "near_duplicates", "signatures"]
+__all__ = [
+    "ContaminationIndex",
+    "Decontaminate",
+    "Exact",
+    "Minhash",
+    "compile",
+    "near_duplicates",
+    "read_benchmarks",
+    "signatures",
+]
 
 _HOMES = {
     "ContaminationIndex": "dedup.contamination",
@@ -30,6 +41,7 @@ _HOMES = {
     "Minhash": "dedup.minhash",
     "compile": "dedup.compiled",
     "near_duplicates": "dedup.near",
+    "read_benchmarks": "dedup.benchmarks",
     "signatures": "dedup.sketch",
 }
 

@@ -86,6 +86,11 @@ def expand(globs: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def read_benchmarks(globs: Sequence[str]) -> Iterator[Item]:
+    """The items of all files that the patterns name. Raises BenchmarkError."""
+    return read_items(expand(globs))
+
+
 def _rows(path: str) -> Iterable[Any]:
     if path.endswith(".parquet"):
         with fsspec.open(path, "rb") as source:

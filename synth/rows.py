@@ -10,12 +10,14 @@ from synth.items import Item, Sample
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A sample as selection and exports take it. task, teachers: the recipe's names of the task, and of all who made
-    it. pass_rate: share of the item's judged rollouts that were right; None where none was judged."""
+    it. judged: the item's rollouts that a verifier found right or wrong; pass_rate: the share of right ones, None
+    where none was judged."""
 
     sample: Sample
     item: Item
     task: str = ""
     teachers: tuple[str, ...] = ()
+    judged: int = 0
     pass_rate: float | None = None
 
     @property
