@@ -1,1 +1,34 @@
-"""The kinds of data that can be made, each a flow of requests and checks for an item."""
+"""The kinds of data that can be made, each a flow of requests and checks for an item.
+
+TASKS         every kind that a recipe may write, and where its class (its settings, too) stands
+load(kind)    the class of a kind
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from synth.errors import SynthError
+
+__all__ = ["TASKS", "load"]
+
+TASKS: Final[dict[str, str]] = {
+    "back_translation": "synth.tasks.back_translation:BackTranslation",
+    "evolve": "synth.tasks.evolve:Evolve",
+    "magpie": "synth.tasks.magpie:Magpie",
+    "persona": "synth.tasks.persona:Persona",
+    "process_labels": "synth.tasks.process_labels:ProcessLabels",
+    "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
+}
+"""Every kind that a recipe may write, and where its class stands."""
+
+
+def load(kind: str) -> type[Any]:
+    """The class of a kind. Raises SynthError, with the kinds there are, for another."""
+    import importlib
+
+    if kind not in TASKS:
+        raise SynthError(f"task {kind!r}: no such kind; there are {', '.join(sorted(TASKS))}")
+    module, name = TASKS[kind].split(":")
+    loaded: type[Any] = getattr(importlib.import_module(module), name)
+    return loaded
