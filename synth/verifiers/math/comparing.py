@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import mpmath
-
+from synth.verifiers.math.conditions import is_condition, same_conditions, same_relations
 from synth.verifiers.math.labels import Labelled, conflicting, labelled
+from synth.verifiers.math.matching import MAX_ITEMS, Result, all_of, any_of, unordered
 from synth.verifiers.math.nodes import Node, Undecided
 from synth.verifiers.math.quantities import same_quantity
 from synth.verifiers.math.real_sets import real_set, same_set
 from synth.verifiers.math.settings import Policies
-from synth.verifiers.math.values import ENOUGH, points, same_value, value
+from synth.verifiers.math.values import same_value
 
-Result = tuple[bool | None, str]
-"""Whether they are the same, None where it cannot be said; and by which rule."""
-
-MAX_ITEMS: Final = 200
 _SETS: Final = frozenset({"union", "intersection", "difference", "reals", "empty"})
 
 
@@ -36,12 +32,12 @@ def _same(gold: Node, answer: Node, policies: Policies) -> Result:
         return True, "as_written"
     first, second = _unwrapped(gold, policies), _unwrapped(answer, policies)
     if conflicting(first.label, second.label):
-        return _relations(gold, answer) if gold.head == answer.head == "relation" else (False, "labels")
-    if _is_condition(first) or _is_condition(second):
-        return _conditions(gold, answer, first, second)
+        return same_relations(gold, answer) if gold.head == answer.head == "relation" else (False, "labels")
+    if is_condition(first) or is_condition(second):
+        return same_conditions(gold, answer, first, second)
     if first.label is not None and second.label is not None and gold.name == answer.name == "=":
         result = _same_bare(first.value, second.value, policies)
-        return result if result[0] or first.label == second.label else _any(result, _relations(gold, answer))
+        return result if result[0] or first.label == second.label else any_of(result, same_relations(gold, answer))
     return _same_bare(first.value, second.value, policies)
 
 
@@ -57,37 +53,11 @@ def _unwrapped(node: Node, policies: Policies) -> Labelled:
     return labelled(node, policies)
 
 
-def _is_condition(side: Labelled) -> bool:
-    """Whether it is an equation or inequality still, or several."""
-    node = side.value
-    return node.head == "relation" or (
-        node.head == "list"
-        and any(part.head == "relation" and set(part.name.split()) - {"=", "~"} for part in node.parts)
-    )
-
-
-def _conditions(gold: Node, answer: Node, first: Labelled, second: Labelled) -> Result:
-    try:
-        return same_set(real_set(first.value), real_set(second.value)), "set"
-    except Undecided:
-        pass
-    if gold.head == answer.head == "relation":
-        return _relations(gold, answer)
-    if gold.head == answer.head == "list" and len(gold.parts) == len(answer.parts):
-        return _unordered(gold.parts, answer.parts, _conditions_of)
-    return False, "shape"
-
-
-def _conditions_of(gold: Node, answer: Node) -> Result:
-    plain = Policies()
-    return _conditions(gold, answer, labelled(gold, plain), labelled(answer, plain))
-
-
 def _same_bare(gold: Node, answer: Node, policies: Policies) -> Result:
     """Of what has no label any more."""
     heads = {gold.head, answer.head}
     if gold.head == answer.head == "set":
-        return _unordered(_distinct(gold.parts), _distinct(answer.parts), _with(policies))
+        return unordered(_distinct(gold.parts), _distinct(answer.parts), _with(policies))
     if heads <= {"list", "set"}:
         return _lists(gold, answer, policies)
     if heads == {"list", "tuple"}:
@@ -142,7 +112,7 @@ def _lists(gold: Node, answer: Node, policies: Policies) -> Result:
         return _in_order([item.value for item in first], [item.value for item in second], policies)
     if any(named) or policies.order == "given":
         return _in_order([item.value for item in first], [item.value for item in second], policies)
-    return _unordered([item.value for item in first], [item.value for item in second], _with(policies))
+    return unordered([item.value for item in first], [item.value for item in second], _with(policies))
 
 
 def _named(items: Sequence[Labelled]) -> dict[Node, Node]:
@@ -154,43 +124,7 @@ def _named(items: Sequence[Labelled]) -> dict[Node, Node]:
 def _in_order(gold: Sequence[Node], answer: Sequence[Node], policies: Policies) -> Result:
     if len(gold) != len(answer):
         return False, "count"
-    return _all([_same(one, other, policies) for one, other in zip(gold, answer, strict=True)])
-
-
-def _all(results: list[Result]) -> Result:
-    for wanted in (False, None):
-        for result in results:
-            if result[0] is wanted:
-                return result
-    return True, "items"
-
-
-def _any(*results: Result) -> Result:
-    for wanted in (True, None):
-        for result in results:
-            if result[0] is wanted:
-                return result
-    return results[0]
-
-
-def _unordered(gold: Sequence[Node], answer: Sequence[Node], compare: Any) -> Result:
-    """Each item of the gold with one of the answer that no other took. Sameness is transitive, so the first will do."""
-    if len(gold) != len(answer):
-        return False, "count"
-    if len(gold) > MAX_ITEMS:
-        return None, "too_many_items"
-    left = list(answer)
-    undecided = False
-    for item in gold:
-        results = [compare(item, other) for other in left]
-        at = next((at for at, result in enumerate(results) if result[0]), None)
-        if at is None:
-            if all(result[0] is False for result in results):
-                return False, "items"
-            undecided = True
-        else:
-            del left[at]
-    return (None, "undecided") if undecided else (True, "items")
+    return all_of([_same(one, other, policies) for one, other in zip(gold, answer, strict=True)])
 
 
 def _distinct(parts: Sequence[Node]) -> list[Node]:
@@ -225,63 +159,14 @@ def _ratios(gold: Node, answer: Node) -> Result:
     zero = Node("number", value=None)
     for side in (gold, answer):
         if any(part.value == 0 or part == zero for part in side.parts if part.head == "number"):
-            return _all(
+            return all_of(
                 [(same_value(one, other), "ratio") for one, other in zip(gold.parts, answer.parts, strict=True)]
             )
     results: list[Result] = []
     for one, other in zip(gold.parts[1:], answer.parts[1:], strict=True):
         crossed = Node("multiply", (gold.parts[0], other)), Node("multiply", (answer.parts[0], one))
         results.append((same_value(*crossed), "ratio"))
-    return _all(results)
-
-
-def _relations(gold: Node, answer: Node) -> Result:
-    """Equations and inequalities up to a factor: both sides brought to one, pair by pair."""
-    if gold.head != "relation" or answer.head != "relation":
-        return False, "shape"
-    first, second = _pairs(gold), _pairs(answer)
-    if len(first) != len(second):
-        return False, "shape"
-    results = [_scaled(one, other) for one, other in zip(first, second, strict=True)]
-    turned = [_scaled(one, other) for one, other in zip(first, reversed(second), strict=True)]
-    return _any(_all(results), _all(turned))
-
-
-def _pairs(node: Node) -> list[tuple[str, Node]]:
-    """(= or < or <= or !=, left - right) of each neighbouring pair of a chain."""
-    out = []
-    for left, operator, right in zip(node.parts, node.name.split(), node.parts[1:], strict=False):
-        if operator in (">", ">="):
-            left, right, operator = right, left, operator.replace(">", "<")
-        out.append((operator, Node("add", (left, Node("negate", (right,))))))
-    return out
-
-
-def _scaled(gold: tuple[str, Node], answer: tuple[str, Node]) -> Result:
-    """Whether one difference is a constant times the other; of an inequality, a positive one."""
-    if gold[0] != answer[0]:
-        return False, "operator"
-    symbols = gold[1].symbols() | answer[1].symbols()
-    if gold[1].symbols() != answer[1].symbols() or not symbols:
-        return False, "symbols"
-    ratio: Any = None
-    agreed = 0
-    for place in points(symbols):
-        try:
-            first, second = value(gold[1], place, 60), value(answer[1], place, 60)
-        except Undecided:
-            continue
-        if abs(second) < 1e-30 or abs(first) < 1e-30:
-            continue
-        with mpmath.workdps(60):
-            here = first / second
-            if ratio is not None and abs(here - ratio) > abs(ratio) * mpmath.mpf(10) ** -40:
-                return False, "equation"
-            ratio = here
-        agreed += 1
-    if agreed < ENOUGH + 1 or ratio is None:
-        return None, "undecided"
-    return (bool(gold[0] in ("=", "!=", "~") or mpmath.re(ratio) > 0)), "equation"
+    return all_of(results)
 
 
 def _expanded(node: Node) -> Node:

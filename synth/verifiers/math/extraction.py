@@ -11,12 +11,14 @@ TAIL_CHARS: Final = 20_000
 _CONTROL = re.compile(r"<\|[A-Za-z_]{1,24}\|>")
 _BOX = re.compile(r"\\f?boxed\s*(\{|(?=[\w.\-]))")
 _MARKER = re.compile(
-    r"(?:\b(?:final\s+|correct\s+)?answer\b(?:\s+to\s+[^.\n]{1,60}?)?\s*\**\s*(?:is|are|:|=|(?=\$|\\\(|\\\[))\s*:?"
-    r"|(?m:^)\s*####)\s*\**\s*",
+    r"(?:\b(?:final\s{1,8}|correct\s{1,8})?answer\b(?:\s{1,8}to\s[^.\n]{1,60}?)?\s{0,8}\*{0,3}\s{0,8}"
+    r"(?:is|are|:|=|(?=\$|\\\(|\\\[))\s{0,8}:?|(?m:^)[ \t]{0,8}####)\s{0,8}\*{0,3}\s{0,8}",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_MATH = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$([^$]+?)(?<!\\)\$", re.DOTALL)
+_TAG = re.compile(r"<answer>(.{0,2000}?)</answer>", re.DOTALL | re.IGNORECASE)
+_MATH = re.compile(
+    r"\$\$(.{1,2000}?)\$\$|\\\[(.{1,2000}?)\\\]|\\\((.{1,2000}?)\\\)|(?<!\\)\$([^$]{1,2000}?)(?<!\\)\$", re.DOTALL
+)
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _NUMBER = re.compile(
     r"(?<![\w.])[-+\u2212]?[$\u20ac\u00a3]?(?:\d{1,3}(?:[, ]\d{3})+(?:\.\d+)?|\d+[.,]\d+|\d+|\.\d+)(?:/\d+|\s?\\?%)?"
@@ -30,9 +32,10 @@ def boxes(text: str) -> list[tuple[int, int, str]]:
     """(start, end, content) of each whole \\boxed{...}; one whose brace is never closed was cut off and is none."""
     found = []
     at = 0
+    closings = _closings(text)
     while match := _BOX.search(text, at):
         if match[1]:
-            end = _closing(text, match.end())
+            end = closings.get(match.end() - 1)
             if end is None:
                 at = match.end()
                 continue
@@ -45,16 +48,16 @@ def boxes(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def _closing(text: str, at: int) -> int | None:
-    depth = 1
-    for brace in re.compile(r"\\[{}]|[{}]").finditer(text, at):
+def _closings(text: str) -> dict[int, int]:
+    """Where each opening brace is closed."""
+    open_at: list[int] = []
+    closed = {}
+    for brace in re.finditer(r"\\[{}]|[{}]", text):
         if brace[0] == "{":
-            depth += 1
-        elif brace[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return brace.start()
-    return None
+            open_at.append(brace.start())
+        elif brace[0] == "}" and open_at:
+            closed[open_at.pop()] = brace.start()
+    return closed
 
 
 def _joining(between: str) -> bool:

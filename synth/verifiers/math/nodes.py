@@ -50,3 +50,27 @@ CONSTANTS = frozenset({"e", "i", "pi", "infinity"})
 def number(value: int | Fraction) -> Node:
     """The node of an exact number that nobody wrote."""
     return Node("number", value=Fraction(value))
+
+
+def product(left: Node, right: Node) -> Node:
+    """Both as one product, flat."""
+    return Node("multiply", (*left.parts, right) if left.head == "multiply" else (left, right))
+
+
+def signed(sign: str, node: Node) -> Node:
+    """A term with its sign: + - pm mp."""
+    if sign == "+":
+        return node
+    if sign in ("pm", "mp"):
+        return Node("plusminus", (node,), name=sign)
+    if node.head == "number" and node.value is not None:
+        return Node("number", value=-node.value, decimals=node.decimals)
+    return Node("negate", (node,))
+
+
+def name_of(node: Node) -> str:
+    """A node as part of a name: of subscripts, primes and moduli."""
+    if node.head == "number":
+        return str(node.value)
+    inner = ",".join(name_of(part) for part in node.parts)
+    return f"{node.name or node.head}({inner})" if inner else node.name or node.head

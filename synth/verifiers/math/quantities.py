@@ -8,10 +8,12 @@ from typing import Final
 
 import mpmath
 
+from synth.verifiers.math.evaluation import Point, value
+from synth.verifiers.math.exact import exact
 from synth.verifiers.math.nodes import Node, Undecided, number
 from synth.verifiers.math.settings import Policies
 from synth.verifiers.math.tokens import is_known_unit, unit_of
-from synth.verifiers.math.values import Point, exact, same_value, value
+from synth.verifiers.math.values import same_value
 
 FULL_PRECISION_DIGITS: Final = 10
 """A decimal of so many significant digits that are all right was computed, not guessed or rounded for a reader."""

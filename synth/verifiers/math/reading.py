@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 from synth.verifiers.math.cleaning import clean, squeezed
-from synth.verifiers.math.comparing import Result, same
+from synth.verifiers.math.comparing import same
+from synth.verifiers.math.matching import Result
 from synth.verifiers.math.nodes import Node, Undecided, Unread
 from synth.verifiers.math.parser import read
 from synth.verifiers.math.settings import Policies
@@ -61,10 +62,10 @@ def trees(text: str, policies: Policies) -> list[Node]:
     for commas in readings(cleaned, policies):
         try:
             tree = read(cleaned, commas)
+            if tree not in found:
+                found.append(tree)
         except (Unread, RecursionError):
             continue
-        if tree not in found:
-            found.append(tree)
     return found
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import mpmath
 
+from synth.verifiers.math.evaluation import Point, value
 from synth.verifiers.math.nodes import Node, Undecided, number
-from synth.verifiers.math.values import Point, value
 
 _DIGITS: Final = 50
 _NOWHERE: Final = Point(values={})

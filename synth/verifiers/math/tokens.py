@@ -71,7 +71,7 @@ _UNITS: Final = {
     "milliliters": "ml", "usd": "dollar", "am": "am", "pm": "pm", "a.m": "am", "p.m": "pm",
 }  # fmt: skip
 _TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<number>\d[\d\x01]*(?:[\x00])?)|(?P<words>\\(?:words|styled)\{[^{}]*\})|(?P<command>\\[A-Za-z]+|\\\\)"
+    r"(?P<space>\s+)|(?P<words>\\(?:words|styled)\{[^{}]*\})|(?P<command>\\[A-Za-z]+|\\\\)"
     r"|(?P<letters>[A-Za-z]+)|(?P<operator>[-+*/^_!%=<>()\[\]{}|,;:&'\x02-\x06\x0e\x0f.])"
 )
 _PLAIN_NUMBER = r"\d+(?:\.\d+)?|\.\d+"
@@ -143,7 +143,7 @@ def _as_point(written: str, commas: Commas) -> str:
 
 def _tokens_of(kind: str, text: str, spaced: bool, before: list[Token]) -> list[Token]:
     if kind == "words":
-        return _words(text[text.index("{") + 1 : -1], spaced)
+        return _words(text[text.index("{") + 1 : -1], spaced, before)
     if kind == "command":
         name = text[1:]
         return [Token("function" if name in FUNCTIONS else "command", name, spaced)]
@@ -154,11 +154,13 @@ def _tokens_of(kind: str, text: str, spaced: bool, before: list[Token]) -> list[
     return [Token("operator", text, spaced)]
 
 
-def _words(inner: str, spaced: bool) -> list[Token]:
+def _words(inner: str, spaced: bool, before: list[Token]) -> list[Token]:
     """Of \\text{...}: a formula in it is read, one letter is a name, anything else is words."""
     plain = inner.strip()
     if not plain:
         return []
+    if before and before[-1].kind == "number" and plain in _UNITS:
+        return [Token("word", plain, spaced)]
     if re.fullmatch(r"\(?[A-Za-z]\)?", plain):
         return [Token("name", plain.strip("()"), spaced)]
     if re.fullmatch(r"[-+]?[\d.,/ ]*\d%?", plain):
