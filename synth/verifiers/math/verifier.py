@@ -20,7 +20,8 @@ _PLAIN = re.compile(r"([-+]?)\s*(\d{1,3}(?:,\d{3})+|\d{1,40})(?:\.(\d{0,40}))?")
 _PLAIN_FRACTION = re.compile(
     r"([-+]?)\s*(?:\\[dt]?frac\s*\{\s*([-+]?\d{1,40})\s*\}\s*\{\s*([-+]?\d{1,40})\s*\}|(\d{1,40})\s*/\s*(\d{1,40}))"
 )
-_WRAPPING = re.compile(r'^(?:\$+|\\\(|\\\[|\*\*|\\?")\s*|\s*(?:\$+|\\\)|\\\]|\*\*|\\?")$|[.\s]+$')
+_OPENING = re.compile(r'(?:\$|\\\(|\\\[|\*\*|\\?"|\s)+')
+_ENDS: Final = ("\\)", "\\]", "**", '\\"', "$", '"', ".", " ", "\n", "\t")
 _CHOICE = re.compile(r"(?:\\text(?:bf)?\s*\{)?\s*(?:\(?([A-J])\)?\}?$|\(([A-J])\)|([A-J])[.:)]\s)")
 
 
@@ -45,14 +46,18 @@ class Math:
         policies = _policies(tuple(sorted((name, str(value)) for name, value in options.items())), options)
         if isinstance(gold, bool) or not isinstance(gold, str | int | float) or not str(gold).strip():
             return Verdict(outcome=Outcome.ERROR, reason="gold_is_no_text")
-        wanted = _unwrapped(extract_gold(str(gold)))
+        whole = str(gold).strip()
+        if answer.strip() == whole:
+            return Verdict(outcome=Outcome.RIGHT, reason="as_written")
+        wanted = extract_gold(whole)
         found, _ = extract(answer, bare_numbers=policies.bare_numbers)
-        found = _unwrapped(found)
-        if not found:
-            return Verdict(outcome=Outcome.WRONG, reason="no_answer")
         if max(len(found), len(wanted)) > MAX_CHARS:
-            side = Outcome.ERROR if len(wanted) > MAX_CHARS else Outcome.WRONG
-            return Verdict(outcome=side, reason="too_long")
+            return Verdict(outcome=Outcome.ERROR if len(wanted) > MAX_CHARS else Outcome.WRONG, reason="too_long")
+        wanted, found = _unwrapped(wanted), _unwrapped(found)
+        if not found or not wanted:
+            return Verdict(
+                outcome=Outcome.WRONG if wanted else Outcome.ERROR, reason="no_answer" if wanted else "no_gold"
+            )
         plain = _plain_verdict(wanted, found, policies)
         return plain if plain is not None else _full_verdict(wanted, found, policies)
 
@@ -69,12 +74,13 @@ def _policies(key: tuple[tuple[str, str], ...], options: Mapping[str, Any]) -> P
 
 
 def _unwrapped(text: str) -> str:
-    before = None
-    text = text.strip()
-    while before != text:
-        before = text
-        text = _WRAPPING.sub("", text)
-    return text
+    """Without the delimiters, bold marks, quotes and stops around it."""
+    if opening := _OPENING.match(text):
+        text = text[opening.end() :]
+    end = len(text)
+    while ending := next((ending for ending in _ENDS if text.endswith(ending, 0, end)), ""):
+        end -= len(ending)
+    return text[:end]
 
 
 @lru_cache(maxsize=4_096)
