@@ -19,9 +19,11 @@ __all__ = ["VERIFIERS", "Verifier", "Workers", "load", "read_options", "verify",
 
 VERIFIERS: Final[dict[str, str]] = {
     "choice": "synth.verifiers.choice:Choice",
+    "constraints": "synth.verifiers.constraints:Constraints",
     "exact": "synth.verifiers.exact:Exact",
     "format": "synth.verifiers.format:Formats",
     "json_schema": "synth.verifiers.json_schema:Json",
+    "language": "synth.verifiers.language:Languages",
     "math": "synth.verifiers.math.verifier:Math",
     "pattern": "synth.verifiers.pattern:Patterns",
 }

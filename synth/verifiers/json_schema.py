@@ -150,12 +150,13 @@ def _mapping(gold: Any) -> Mapping[str, Any]:
 def _validator(text: str, formats: bool) -> Validator:
     """Of a schema's JSON. Raises BadSchema."""
     from jsonschema import FormatChecker, SchemaError, validators
-    from jsonschema_specifications import REGISTRY
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
     schema = json.loads(text)
     if not any(key != "$schema" for key in schema or ()):
         raise BadSchema("schema_is_empty")
-    chosen = validators.validator_for(schema, default=None) if "$schema" in schema else validators.Draft202012Validator
+    none: Any = None
+    chosen = validators.validator_for(schema, default=none) if "$schema" in schema else validators.Draft202012Validator
     if chosen is None:
         raise BadSchema("schema_of_unknown_draft")
     try:

@@ -42,7 +42,7 @@ class Patterns:
     version = "1"
 
     def verify(self, gold: Any, answer: str, options: Mapping[str, Any]) -> Verdict:
-        import regex
+        import regex  # type: ignore[import-untyped]
 
         settings = read_options(Pattern, options, kind=self.kind)
         wanted = settings.pattern if gold is None else gold
