@@ -14,9 +14,11 @@ __all__ = ["TASKS", "load"]
 
 TASKS: Final[dict[str, str]] = {
     "back_translation": "synth.tasks.back_translation:BackTranslation",
+    "best_of": "synth.tasks.best_of:BestOf",
     "evolve": "synth.tasks.evolve:Evolve",
     "magpie": "synth.tasks.magpie:Magpie",
     "persona": "synth.tasks.persona:Persona",
+    "preference": "synth.tasks.preference:Preference",
     "process_labels": "synth.tasks.process_labels:ProcessLabels",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
 }

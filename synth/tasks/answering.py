@@ -10,7 +10,7 @@ from synth.errors import SynthError
 from synth.prompts import template
 from synth.requests import Message
 from synth.tasks.asking import Asking, filled
-from synth.tasks.candidates import Candidate, Requests, ask
+from synth.tasks.candidates import Candidate, Stage, ask
 
 REFUSAL_WORDS: Final = 80
 """A refusal is "sorry" in fewer words than this: WizardLM (arXiv:2304.12244), section 3.2."""
@@ -34,7 +34,7 @@ def posed(
     return replace(candidate, asked=asked, messages=messages, facts=facts)
 
 
-def answer(candidates: Sequence[Candidate], asking: Asking, prompt: str) -> Requests:
+def answer(candidates: Sequence[Candidate], asking: Asking, prompt: str) -> Stage:
     """Have each open candidate's `text` answered; its number tells equal texts apart."""
     asked = [posed(candidate, prompt, {"question": candidate.text}) for candidate in candidates]
     return (yield from ask(asked, asking, lambda one: asking.request(one.asked, rollout=one.at)))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from synth.flows import Effect
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.replies import Failure, Parsed, Reply
 from synth.requests import Message, Request
@@ -21,8 +22,8 @@ from synth.teachers.finishing import Answered, reply_with_policy
 from synth.verdicts import Check, Verdict
 from synth.verdicts import Outcome as Says
 
-Requests = Generator[Sequence[Request], Any, "list[Candidate]"]
-Checks = Generator[Sequence[Check], Any, "list[Candidate]"]
+Stage = Generator[Effect, Any, "list[Candidate]"]
+"""A part of a flow that candidates go through."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,7 @@ class Candidate:
         )  # fmt: skip
 
 
-def ask(candidates: Sequence[Candidate], asking: Asking, request_of: Callable[[Candidate], Request]) -> Requests:
+def ask(candidates: Sequence[Candidate], asking: Asking, request_of: Callable[[Candidate], Request]) -> Stage:
     """Ask for each open candidate, all in one effect; none is yielded where none is open."""
     asked = [request_of(candidate) for candidate in candidates if candidate.open]
     if not asked:
@@ -128,7 +129,7 @@ def check_of(item: Item, answer: str) -> Check:
     return Check(kind=item.verifier, gold=item.gold, answer=answer, options=item.options)
 
 
-def verify(candidates: Sequence[Candidate], check_of: Callable[[Candidate], Check], stage: str = "verify") -> Checks:
+def verify(candidates: Sequence[Candidate], check_of: Callable[[Candidate], Check], stage: str = "verify") -> Stage:
     """Check each open candidate, all in one effect."""
     checks = [check_of(candidate) for candidate in candidates if candidate.open]
     if not checks:

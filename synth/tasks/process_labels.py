@@ -22,9 +22,9 @@ from synth.flows import Desk, Flow
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.replies import Finish, Parsed
 from synth.requests import Request
-from synth.tasks.answering import posed
 from synth.tasks.asking import Asking, given
-from synth.tasks.candidates import Candidate, ask, check_of, verify
+from synth.tasks.candidates import Candidate, Stage, ask, check_of, verify
+from synth.tasks.scoring import starts
 from synth.verdicts import Outcome as Says
 
 BREAKS: Final = {"paragraphs": re.compile(r"\n[ \t]*\n\s*"), "lines": re.compile(r"\n\s*")}
@@ -68,15 +68,11 @@ class ProcessLabels:
             samples.append((yield from self._labelled(item, one)))
         return samples
 
-    def _solutions(self, item: Item, desk: Desk) -> Generator[Any, Any, list[Candidate]]:
-        values = {**item.options, "question": item.prompt}
+    def _solutions(self, item: Item, desk: Desk) -> Stage:
         if item.text.strip():
             parsed = Parsed(reasoning=None, answer=item.text.strip(), finish=Finish.STOP)
-            return [replace(posed(Candidate(), self.prompt, values, item.messages), parsed=parsed)]
-        asked = [
-            posed(Candidate(at=number), self.prompt, values, item.messages)
-            for number in range(desk.rollouts or self.solutions)
-        ]
+            return [replace(one, parsed=parsed) for one in starts(item, self.prompt, 1)]
+        asked = starts(item, self.prompt, desk.rollouts or self.solutions)
         return (yield from ask(asked, self.solving, lambda one: self.solving.request(one.asked, rollout=one.at)))
 
     def _labelled(self, item: Item, solution: Candidate) -> Generator[Any, Any, Sample]:

@@ -14,6 +14,7 @@ from synth.items import Item, Outcome
 from synth.requests import Request
 from synth.tasks.back_translation import BackTranslation
 from synth.tasks.evolve import Evolve
+from synth.tasks.grading import Grading
 from synth.tasks.magpie import Magpie
 from synth.tasks.persona import Persona
 from synth.tasks.self_instruct import SelfInstruct
@@ -314,7 +315,7 @@ def test_the_mean_is_over_grades_that_could_be_read() -> None:
             return "<task>How do bees find home?</task>"
         return reply(request, f"<grade>{next(said)}</grade>")
 
-    run = drive(BackTranslation(grades=3), TEXT, graded)
+    run = drive(BackTranslation(grading=Grading(prompt="back_translation_rating", highest=5, grades=3)), TEXT, graded)
     assert (run.samples[0].figures["score"], run.samples[0].figures["grades"]) == (4.5, 2)
     assert len(set(run.samples[0].keys)) == 4
 

@@ -29,7 +29,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "magpie": {"count": 2},
     "process_labels": {"completions": 2},
 }
-OURS = ("back_translation", "evolve", "magpie", "persona", "process_labels", "self_instruct")
+OURS = (
+    "back_translation", "best_of", "evolve", "magpie", "persona", "preference", "process_labels", "self_instruct",
+)  # fmt: skip
 
 
 def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
