@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from synth.verifiers.math.nodes import Node, Undecided
+from synth.verifiers.math.nodes import Contradiction, Node
 from synth.verifiers.math.settings import Policies
 from synth.verifiers.math.values import same_value
 
@@ -33,8 +33,8 @@ def is_label(node: Node) -> bool:
 
 
 def labelled(node: Node, policies: Policies) -> Labelled:
-    """A relation as a label and its value; what is none stands alone. Raises Undecided for a chain that says two
-    things, where the policy forbids it."""
+    """A relation as a label and its value; what is none stands alone. Raises Contradiction for a chain that says
+    two things, where the policy forbids it."""
     if node.head != "relation":
         return Labelled(None, node)
     operators = node.name.split()
@@ -61,7 +61,7 @@ def labelled(node: Node, policies: Policies) -> Labelled:
 def _consistent(members: tuple[Node, ...]) -> None:
     numbers = [member for member in members if not member.symbols()]
     if any(same_value(numbers[0], other) is False for other in numbers[1:]):
-        raise Undecided("a chain that says two things")
+        raise Contradiction
 
 
 def conflicting(gold: Node | None, answer: Node | None) -> bool:

@@ -11,6 +11,10 @@ class Unread(Exception):
     """Our grammar does not cover a text; says nothing of whether it is right."""
 
 
+class Contradiction(Exception):
+    """An answer says two things of one."""
+
+
 class Undecided(Exception):
     """A value is beyond what can be evaluated within bounds, or is not defined."""
 

@@ -16,7 +16,8 @@ from synth.verifiers.math.tokens import Commas
 _COMMA_IN_DIGITS = re.compile(r"\d,\d")
 _ONE_DECIMAL_COMMA = re.compile(r"(?<![\d,.])(?:\d{1,3}(?:\.\d{3})+|\d+),(\d+)(?![\d,])")
 _GROUPED = re.compile(r"(?<![\d,.])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
-_PAIR_OF_NUMBERS = re.compile(r"[(\[]\s*-?\d{1,3},\d{3}\s*[)\]]")
+_PAIR_OF_NUMBERS = re.compile(r"[(\[\x0e]\s*-?\d{1,3},\d{3}\s*[)\]\x0f]")
+_IN_BRACKETS = re.compile(r"[(\[\x0e]")
 _WORDS = re.compile(r"(?:(?:an|a|the|An|A|The) )?([A-Za-z][a-z]{2,}|[A-Za-z]{2,}(?:[ '-]+[A-Za-z]+)+)")
 _CLOCK = re.compile(r"0?(\d{1,2}):(\d\d) ?([aApP])\.? ?[mM]\.?")
 _LIST: Final = Commas(thousands=False, decimal=False)
@@ -38,8 +39,9 @@ def by_words(gold: str, answer: str) -> bool | None:
     return None
 
 
-def readings(text: str, policies: Policies) -> list[Commas]:
-    """The ways to read the commas between digits of a cleaned text, the likeliest first."""
+def readings(text: str, policies: Policies, *, gold: bool) -> list[Commas]:
+    """The ways to read the commas between digits of a cleaned text, the likeliest first. A gold of `0,1` is two
+    numbers, an answer may be one."""
     if not _COMMA_IN_DIGITS.search(text):
         return [_LIST]
     out = []
@@ -47,19 +49,21 @@ def readings(text: str, policies: Policies) -> list[Commas]:
         out.append(_THOUSANDS)
     out.append(_LIST)
     decimals = _ONE_DECIMAL_COMMA.findall(text)
-    if policies.decimal_comma == "always" and decimals:
+    if not decimals or _IN_BRACKETS.search(text):
+        return out
+    if policies.decimal_comma == "always":
         out.append(_DECIMAL)
     elif policies.decimal_comma == "auto" and len(decimals) == 1 and not _GROUPED.search(text):
-        likely = len(decimals[0]) >= 2 or re.search(r"(?<!\d)0,\d", text)
+        likely = len(decimals[0]) >= 2 or (not gold and re.search(r"(?<!\d)0,\d", text))
         out.extend([_DECIMAL] if likely else [])
     return out
 
 
-def trees(text: str, policies: Policies) -> list[Node]:
+def trees(text: str, policies: Policies, *, gold: bool) -> list[Node]:
     """Each reading of a text that is a formula as a whole."""
     cleaned = clean(text)
     found = []
-    for commas in readings(cleaned, policies):
+    for commas in readings(cleaned, policies, gold=gold):
         try:
             tree = read(cleaned, commas)
             if tree not in found:
@@ -71,10 +75,10 @@ def trees(text: str, policies: Policies) -> list[Node]:
 
 def compared(gold: str, answer: str, policies: Policies) -> Result:
     """Whether any reading of the answer is any of the gold; None, with which side was not read, where there is none."""
-    golds = trees(gold, policies)
+    golds = trees(gold, policies, gold=True)
     if not golds:
         return None, "gold_unread"
-    answers = trees(answer, policies)
+    answers = trees(answer, policies, gold=False)
     if not answers:
         return None, "answer_unread"
     results: list[Result] = []

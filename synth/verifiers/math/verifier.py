@@ -45,21 +45,23 @@ class Math:
     def verify(self, gold: Any, answer: str, options: Mapping[str, Any]) -> Verdict:
         policies = _policies(tuple(sorted((name, str(value)) for name, value in options.items())), options)
         if isinstance(gold, bool) or not isinstance(gold, str | int | float) or not str(gold).strip():
-            return Verdict(outcome=Outcome.ERROR, reason="gold_is_no_text")
+            return _of(Outcome.ERROR, "gold_is_no_text")
         whole = str(gold).strip()
         if answer.strip() == whole:
-            return Verdict(outcome=Outcome.RIGHT, reason="as_written")
+            return _of(Outcome.RIGHT, "as_written")
         wanted = extract_gold(whole)
         found, _ = extract(answer, bare_numbers=policies.bare_numbers)
         if max(len(found), len(wanted)) > MAX_CHARS:
-            return Verdict(outcome=Outcome.ERROR if len(wanted) > MAX_CHARS else Outcome.WRONG, reason="too_long")
+            return _of(Outcome.ERROR if len(wanted) > MAX_CHARS else Outcome.WRONG, "too_long")
         wanted, found = _unwrapped(wanted), _unwrapped(found)
         if not found or not wanted:
-            return Verdict(
-                outcome=Outcome.WRONG if wanted else Outcome.ERROR, reason="no_answer" if wanted else "no_gold"
-            )
+            return _of(Outcome.WRONG, "no_answer") if wanted else _of(Outcome.ERROR, "no_gold")
         plain = _plain_verdict(wanted, found, policies)
         return plain if plain is not None else _full_verdict(wanted, found, policies)
+
+
+def _of(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reason=reason)
 
 
 _CACHE: dict[tuple[tuple[str, str], ...], Policies] = {}
@@ -100,15 +102,15 @@ def _plain_number(text: str) -> tuple[Fraction, int] | None:
 def _plain_verdict(gold: str, answer: str, policies: Policies) -> Verdict | None:
     """Of plain numbers and of equal texts, which need no grammar; None of anything else."""
     if gold == answer:
-        return Verdict(outcome=Outcome.RIGHT, reason="as_written")
+        return _of(Outcome.RIGHT, "as_written")
     first, second = _plain_number(gold), _plain_number(answer)
     if first is None or second is None:
         return None
     if first[0] == second[0]:
-        return Verdict(outcome=Outcome.RIGHT, reason="plain_number")
+        return _of(Outcome.RIGHT, "plain_number")
     commas = "," in gold or "," in answer
     if policies.rounding == "exact" and max(first[1], second[1]) < 10 and not commas:
-        return Verdict(outcome=Outcome.WRONG, reason="plain_number")
+        return _of(Outcome.WRONG, "plain_number")
     return None
 
 
@@ -116,10 +118,10 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
     from synth.verifiers.math.reading import by_words, compared
 
     if (words := by_words(gold, answer)) is not None:
-        return Verdict(outcome=Outcome.RIGHT if words else Outcome.WRONG, reason="words")
+        return _of(Outcome.RIGHT if words else Outcome.WRONG, "words")
     letters = _letter(gold), _letter(answer)
     if letters[0] and letters[1]:
-        return Verdict(outcome=Outcome.RIGHT if letters[0] == letters[1] else Outcome.WRONG, reason="choice")
+        return _of(Outcome.RIGHT if letters[0] == letters[1] else Outcome.WRONG, "choice")
     own, rule = compared(gold, answer, policies)
     if policies.second_opinion == "never" or (own is not None and policies.second_opinion == "undecided"):
         return _own_verdict(own, rule)
@@ -129,11 +131,11 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
     if own is not None:
         verdict = _own_verdict(own, rule)
         agree = other is None or other == own
-        return verdict if agree else Verdict(outcome=verdict.outcome, reason=f"{rule}; math_verify disagrees")
+        return verdict if agree else _of(verdict.outcome, f"{rule}; math_verify disagrees")
     if other is None:
         return _own_verdict(None, rule)
     right = other and _same_digits(gold, answer)
-    return Verdict(outcome=Outcome.RIGHT if right else Outcome.WRONG, reason=f"{rule}; math_verify {_SAID[other]}")
+    return _of(Outcome.RIGHT if right else Outcome.WRONG, f"{rule}; math_verify {_SAID[other]}")
 
 
 _SAID: Final = {True: "holds it", False: "does not"}
@@ -148,8 +150,8 @@ def _letter(text: str) -> str:
 def _own_verdict(own: bool | None, rule: str) -> Verdict:
     if own is None:
         unread = rule == "answer_unread"
-        return Verdict(outcome=Outcome.WRONG if unread else Outcome.ERROR, reason=rule)
-    return Verdict(outcome=Outcome.RIGHT if own else Outcome.WRONG, reason=rule)
+        return _of(Outcome.WRONG if unread else Outcome.ERROR, rule)
+    return _of(Outcome.RIGHT if own else Outcome.WRONG, rule)
 
 
 def _same_digits(gold: str, answer: str) -> bool:
