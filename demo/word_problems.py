@@ -62,7 +62,7 @@ def _shared(rng: random.Random) -> Problem:
 
 
 def _two_steps(rng: random.Random) -> Problem:
-    a, b, c = rng.randint(2, 9), rng.randint(2, 12), rng.randint(1, 20)
+    a, b, c = rng.randint(2, 9), rng.randint(2, 12), rng.randint(2, 20)
     name, goods = rng.choice(NAMES), rng.choice(GOODS)
     told = f"{name} buys {a} bags of {b} {goods}, and then {c} single ones. How many {goods} has {name} bought?"
     return told, a * b + c, "two_steps"
