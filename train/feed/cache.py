@@ -130,7 +130,7 @@ class FileCache:
 
 
 def _held_partial(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new partial file under our lock. One without a lock is a dead process's, or one between these two lines: whoever
+    """A new partial file under our lock. One without a lock is a dead process's, or between these two lines: whoever
     makes room then deletes it, and another is made."""
     while True:
         partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
