@@ -17,8 +17,8 @@ REMEMBERED: Final = 1024
 """Contents whose row is known without looking it up: of the rollouts of the items that are open."""
 
 REPLY: Final = (
-    "text, reasoning, finish_reason, tool_calls, prompt_ids, ids, logprobs, prompt_tokens, completion_tokens, "
-    "cached_tokens, replies.temperature, seed, seconds, attempts, forced"
+    "finish_reason, prompt_tokens, completion_tokens, cached_tokens, replies.temperature, seed, seconds, attempts, "
+    "forced, prompt_ids, text, reasoning, tool_calls, ids, logprobs"
 )
 
 
@@ -30,8 +30,9 @@ class Answers:
         self._blobs: dict[bytes, int] = {}
         self._teachers: dict[tuple[str, Identity], int] = {}
 
-    def find(self, key: str, run: int = 0) -> Reply | Failure | None:
-        """What is known of a request: its reply; or a failure that is final, or was met by this run; or nothing."""
+    def find(self, key: str, run: int | None = 0) -> Reply | Failure | None:
+        """What is known of a request: its reply; or a failure that is final, or was met by this run (None: by any); or
+        nothing."""
         row = self._connection.execute(
             f"SELECT requests.id, {REPLY} FROM requests LEFT JOIN replies ON request = requests.id WHERE key = ?",
             (bytes.fromhex(key),),
@@ -44,7 +45,7 @@ class Answers:
             "SELECT stage, error, attempts, final, run FROM failures WHERE request = ? ORDER BY id DESC LIMIT 1",
             row[:1],
         ).fetchone()
-        if failed is None or not (failed[3] or failed[4] == run):
+        if failed is None or not (failed[3] or run is None or failed[4] == run):
             return None
         return Failure(key=key, stage=failed[0], error=failed[1], attempts=failed[2], final=bool(failed[3]))
 
@@ -68,12 +69,12 @@ class Answers:
         self._connection.execute(
             f"INSERT OR IGNORE INTO replies VALUES ({', '.join('?' * 17)})",
             (
-                row, run, pack(reply.text), None if reply.reasoning is None else pack(reply.reasoning),
-                short(reply.finish_reason), pack(reply.tool_calls) if reply.tool_calls else None,
-                None if reply.prompt_ids is None else self._blob(pack_ids(reply.prompt_ids)),
+                row, run, short(reply.finish_reason), reply.prompt_tokens, reply.completion_tokens,
+                reply.cached_tokens, reply.temperature, reply.seed, reply.seconds, reply.attempts, reply.forced,
+                None if reply.prompt_ids is None else self._blob(pack_ids(reply.prompt_ids)), pack(reply.text),
+                None if reply.reasoning is None else pack(reply.reasoning),
+                pack(reply.tool_calls) if reply.tool_calls else None,
                 None if reply.ids is None else pack_ids(reply.ids), pack(reply.logprobs) if reply.logprobs else None,
-                reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.temperature, reply.seed,
-                reply.seconds, reply.attempts, reply.forced,
             ),
         )  # fmt: skip
         self._written()
@@ -112,8 +113,8 @@ class Answers:
             yield self._reply(key.hex(), row)
 
     def _reply(self, key: str, row: Any) -> Reply:
-        text, reasoning, finish_reason, tool_calls, prompt_ids, ids, logprobs, *figures = row
-        prompt, completion, cached, temperature, seed, seconds, attempts, forced = figures
+        finish_reason, prompt, completion, cached, temperature, seed, seconds, attempts, forced, *texts = row
+        prompt_ids, text, reasoning, tool_calls, ids, logprobs = texts
         return Reply(
             key=key, text=unpack(text), reasoning=None if reasoning is None else unpack(reasoning),
             finish_reason=finish_reason, tool_calls=unpack(tool_calls) if tool_calls else "",

@@ -83,8 +83,9 @@ class Items:
     def see(self, task: int, item: Item, fingerprint: bytes, known: Known | None, run: int) -> None:
         """An item that a run has read. One whose content changed is pending again."""
         if known is None:
-            told = (task, item.id, pack_json(item_plain(item)), fingerprint, run, Outcome.PENDING, "", b"", "{}", 0)
-            self._connection.execute("INSERT INTO items VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", told)
+            data = pack_json(item_plain(item))
+            told = (task, item.id, fingerprint, run, Outcome.PENDING, "", b"", "{}", 0, 0, data)
+            self._connection.execute("INSERT INTO items VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", told)
         elif known.fingerprint == fingerprint:
             self._connection.execute("UPDATE items SET seen = ? WHERE id = ?", (run, known.row))
         else:
@@ -108,9 +109,9 @@ class Items:
 
     def conclude(
         self, task: int, item: str, samples: Sequence[Sample], *, outcome: Outcome, reason: str, concluded: bytes,
-        verifiers: str, again: bool,
+        verifiers: str, again: bool, by: int = 0,
     ) -> None:  # fmt: skip
-        """An item's outcome and samples, in place of those that it had."""
+        """An item's outcome and samples, in place of those that it had. by: the pass of a run that says so."""
         self._connection.execute("DELETE FROM samples WHERE task = ? AND item = ?", (task, item))
         self._connection.executemany(
             "INSERT INTO samples VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -121,9 +122,9 @@ class Items:
             ],
         )  # fmt: skip
         self._connection.execute(
-            "UPDATE items SET outcome = ?, reason = ?, concluded = ?, verifiers = ?, again = ? "
+            "UPDATE items SET outcome = ?, reason = ?, concluded = ?, verifiers = ?, again = ?, by = ? "
             "WHERE task = ? AND item = ?",
-            (outcome, short(reason), concluded, verifiers, again, task, item),
+            (outcome, short(reason), concluded, verifiers, again, by, task, item),
         )
         self._written()
 

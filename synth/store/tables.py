@@ -1,7 +1,8 @@
 """The tables of a store, and how its file is opened.
 
 What was generated is only ever added to: blobs, teachers, requests, replies, failures, runs. What is concluded from it
-(verdicts, items, samples) can be concluded anew, and is then replaced.
+(verdicts, items, samples) can be concluded anew, and is then replaced. Long columns stand last: what stands before them
+is read without them.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ CREATE TABLE blobs (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, data BL
 CREATE TABLE requests (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, task INTEGER NOT NULL, item TEXT NOT NULL,
     content INTEGER NOT NULL, rollout INTEGER NOT NULL, teacher INTEGER NOT NULL, temperature REAL,
     run INTEGER NOT NULL);
-CREATE TABLE replies (request INTEGER PRIMARY KEY, run INTEGER NOT NULL, text BLOB NOT NULL, reasoning BLOB,
-    finish_reason TEXT NOT NULL, tool_calls BLOB, prompt_ids INTEGER, ids BLOB, logprobs BLOB,
+CREATE TABLE replies (request INTEGER PRIMARY KEY, run INTEGER NOT NULL, finish_reason TEXT NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
     temperature REAL NOT NULL, seed INTEGER NOT NULL, seconds REAL NOT NULL, attempts INTEGER NOT NULL,
-    forced INTEGER NOT NULL);
+    forced INTEGER NOT NULL, prompt_ids INTEGER, text BLOB NOT NULL, reasoning BLOB, tool_calls BLOB, ids BLOB,
+    logprobs BLOB);
 CREATE TABLE failures (id INTEGER PRIMARY KEY, request INTEGER NOT NULL, run INTEGER NOT NULL, stage TEXT NOT NULL,
     error TEXT NOT NULL, attempts INTEGER NOT NULL, final INTEGER NOT NULL);
 CREATE INDEX failures_of_request ON failures (request);
 CREATE TABLE verdicts (key BLOB PRIMARY KEY, run INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL,
     score REAL, seconds REAL NOT NULL);
-CREATE TABLE items (id INTEGER PRIMARY KEY, task INTEGER NOT NULL, item TEXT NOT NULL, data BLOB NOT NULL,
-    fingerprint BLOB NOT NULL, seen INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL,
-    concluded BLOB NOT NULL, verifiers TEXT NOT NULL, again INTEGER NOT NULL, UNIQUE (task, item));
+CREATE TABLE items (id INTEGER PRIMARY KEY, task INTEGER NOT NULL, item TEXT NOT NULL, fingerprint BLOB NOT NULL,
+    seen INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, concluded BLOB NOT NULL,
+    verifiers TEXT NOT NULL, again INTEGER NOT NULL, by INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (task, item));
 CREATE TABLE refused_rows (id INTEGER PRIMARY KEY, task INTEGER NOT NULL, run INTEGER NOT NULL, place TEXT NOT NULL,
     reason TEXT NOT NULL);
 CREATE INDEX refused_rows_of_task ON refused_rows (task, run);
