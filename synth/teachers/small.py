@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from synth.errors import SynthError
-from synth.teachers.settings import TeacherSettings, Vllm
+from synth.teachers.settings import Argument, TeacherSettings, Vllm
 
 MODEL: Final = "SmolLM2-135M-Instruct"
 REVISION: Final = "Q4_1"
 """Of the weights in the package, by its quantisation: other weights of this name are another teacher."""
 
 CONTEXT_TOKENS: Final = 2048
-"""A quarter of what the model was trained for: its cache of 2,048 tokens is 47 MB."""
+"""A quarter of what the model was trained for. The attention states of so many are 47 MB (30 layers, 3 heads of 64)."""
+
+CACHE_BYTES: Final = 2 << 30
+HOW_TO_ASK: Final = """{model} answers at {url}/v1 (OpenAI's API; Ctrl-C ends it). In a recipe:
+
+    teachers:
+      teacher: {{model: {model}, revision: {revision}, urls: ["{url}"]}}
+
+or by hand:
+
+    curl -s {url}/v1/chat/completions -H 'Content-Type: application/json' \\
+      -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "What is 2 + 3?"}}], "max_tokens": 64}}'
+"""
 
 
 def small_teacher(
@@ -28,9 +41,44 @@ def small_teacher(
     folder: of the converted model, which is made if it is not there; None for small_model's own. python: of the
     environment that vLLM stands in. Raises SynthError where the package with the weights is missing.
     """
-    arguments = {"max-model-len": CONTEXT_TOKENS, "max-num-seqs": max_in_flight, "dtype": "bfloat16"}
-    vllm = Vllm(path=small_model(folder), python=python, replicas=replicas, device="cpu", arguments=dict(arguments))
+    arguments: dict[str, Argument] = {
+        "max-model-len": CONTEXT_TOKENS,
+        "max-num-seqs": max_in_flight,
+        "kv-cache-memory-bytes": CACHE_BYTES,
+        "dtype": "bfloat16",
+    }
+    vllm = Vllm(path=small_model(folder), python=python, replicas=replicas, device="cpu", arguments=arguments)
     return TeacherSettings(model=MODEL, revision=REVISION, vllm=vllm, max_in_flight=replicas * max_in_flight)
+
+
+def serve_small(
+    *,
+    folder: str | None = None,
+    python: str | None = None,
+    port: int = 8000,
+    logs: str | None = None,
+    progress: TextIO = sys.stdout,
+) -> None:
+    """Serve the small teacher on a CPU and tell how it is asked, until it is interrupted (Ctrl-C or SIGTERM).
+
+    Nothing of it is left afterwards, however this process ends. port: of 127.0.0.1. logs: folder; None makes one.
+    Raises SynthError where the weights or vLLM are missing, the port is taken, and when the server ends by itself.
+    """
+    import signal
+
+    from synth.teachers.vllm_process import serve_until
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    settings = small_teacher(folder=folder, python=python)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        serve_until(settings, port=port, logs=logs, progress=progress, told=HOW_TO_ASK)
+    except KeyboardInterrupt:
+        print("ended", file=progress, flush=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def small_model(folder: str | None = None) -> str:

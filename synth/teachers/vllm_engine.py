@@ -55,9 +55,7 @@ class EngineTeacher:
     async def open(self) -> None:
         """Load the model: seconds for a small one, minutes for a large one. template_digest is known afterwards."""
         if find_spec("vllm") is None:
-            raise SynthError(
-                f"in_process: no vLLM in this environment; {SET_UP} makes one, or take vllm for in_process"
-            )
+            raise SynthError(f"in_process: no vLLM in this environment; {SET_UP} makes one; or take vllm instead")
         loop = asyncio.get_running_loop()
         stepping = Stepping(self._make, lambda: self._flush(loop))
         self._stepping = stepping

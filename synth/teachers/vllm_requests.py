@@ -70,10 +70,9 @@ class Prompts:
     def _chat(self, request: Request) -> Any:
         from vllm.renderers import ChatParams
 
-        told: dict[str, Any] = dict(
-            add_generation_prompt=not request.continues, continue_final_message=request.continues, tokenize=False
-        )
-        asked = ChatParams(chat_template=self._template, chat_template_kwargs=self._arguments | told)
+        on = request.continues
+        told = {"add_generation_prompt": not on, "continue_final_message": on, "tokenize": False}
+        asked = ChatParams(chat_template=self._template, chat_template_kwargs={**self._arguments, **told})
         messages = [dict(message) for message in request.messages]
         _, [rendered] = self._renderer.render_chat([messages], asked, self._limits(request, False))
         return rendered
