@@ -120,10 +120,11 @@ def started(folder: Path, told: dict[str, Any], out: Path) -> subprocess.Popen[b
     """The program, on its way. It imports this module by its name, so it starts at the project's root."""
     path = folder / "settings.json"
     path.write_text(json.dumps({"settings": told, "out": str(out)}))
-    return subprocess.Popen(
-        [sys.executable, "-m", "synth.running", str(path)], cwd=ROOT, stdout=subprocess.DEVNULL,
-        stderr=(folder / "errors.txt").open("ab"), env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    with (folder / "errors.txt").open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "synth.running", str(path)], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
 
 
 def finished(process: subprocess.Popen[bytes]) -> resource.struct_rusage:

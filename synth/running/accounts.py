@@ -218,7 +218,8 @@ def _teaching(connection: sqlite3.Connection, prices: Mapping[str, tuple[float, 
             "sum(CASE WHEN samples.outcome = 'accepted' THEN completion_tokens ELSE 0 END) "
             "FROM samples JOIN items ON items.task = samples.task AND items.item = samples.item JOIN tasks ON "
             f"tasks.id = samples.task JOIN requests ON requests.key = {LAST_KEY} JOIN replies ON replies.request = "
-            f"requests.id JOIN teachers ON teachers.id = requests.teacher WHERE {CURRENT} AND {CONCLUDED} GROUP BY 1, 2, 3"
+            f"requests.id JOIN teachers ON teachers.id = requests.teacher WHERE {CURRENT} AND {CONCLUDED} "
+            "GROUP BY 1, 2, 3"
         )
     }
     told = []

@@ -29,6 +29,10 @@ class StoppedError(Exception):
     """Nothing further is asked; the item that wanted it is pending."""
 
 
+class UnaskableError(Exception):
+    """A flow's request that is no JSON, and so has no key."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Wanted:
     request: Request
@@ -113,8 +117,8 @@ class Asker:
         """Gets the exception that no further request can be asked after."""
 
     async def answers(self, requests: Sequence[Request], task: int, item: str) -> list[Answer]:
-        """Of each request, in order. Raises StoppedError where one is not to be asked any more, SynthError where it
-        names a teacher that there is not."""
+        """Of each request, in order. Raises StoppedError where one is not to be asked any more, UnaskableError where
+        it cannot be, SynthError where it names a teacher that there is not."""
         waiting = [self._answer(request, task, item) for request in requests]
         answers = [one if isinstance(one, Reply | Failure) else await asyncio.shield(one) for one in waiting]
         if any(answer is None for answer in answers):
@@ -126,7 +130,10 @@ class Asker:
         if teacher is None:
             known = ", ".join(sorted(self._teachers)) or "none"
             raise SynthError(f"teachers: a task asks {request.teacher!r}; the recipe has {known}")
-        key = request.key(teacher.identity)
+        try:
+            key = request.key(teacher.identity)
+        except Exception as error:
+            raise UnaskableError(class_and_place(error)) from None
         if (already := self._open.get(key)) is not None:
             return already
         if (found := self._store.answers.find(key, self._run if self._ask else None)) is not None:

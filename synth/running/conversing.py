@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from synth.flows import Flow
 from synth.items import Item, Outcome, Sample
 from synth.replies import Failure
 from synth.requests import Request
-from synth.running.asking import Asker, class_and_place
+from synth.running.asking import Asker, UnaskableError, class_and_place
 from synth.running.checking import Checker
 from synth.store.packing import short
 from synth.verdicts import Check
@@ -86,7 +87,10 @@ async def _answered(
     if not isinstance(effect, Sequence):
         raise _ItemError(f"flow: it yields {type(effect).__name__}, not requests or checks")
     if all(isinstance(one, Request) for one in effect):
-        answers = await asker.answers(effect, *place)
+        try:
+            answers = await asker.answers(effect, *place)
+        except UnaskableError as error:
+            raise _ItemError(f"flow: a request that is no JSON ({error})") from None
         concluded.again |= any(isinstance(one, Failure) and not one.final for one in answers)
         return answers
     if not all(isinstance(one, Check) for one in effect):
@@ -97,6 +101,8 @@ async def _answered(
         return await checker.verdicts(effect)
     except SynthError as error:
         raise _ItemError(f"verify: {error}") from None
+    except sqlite3.Error:
+        raise
     except Exception as error:
         raise _ItemError(f"verify: {class_and_place(error)}") from None
 

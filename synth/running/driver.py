@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from synth.errors import SynthError
@@ -45,8 +45,8 @@ class _Entry:
 class Driver:
     """One run over the items of all works.
 
-    counts: of this run's last pass: rows, duplicate_id and unreadable among them, skipped, concluded by outcome,
-    pending; samples by outcome. anew: conclude also what is concluded.
+    counts: of this run's last pass: rows, and of these refused, skipped, concluded by outcome, pending; samples by
+    outcome. anew: conclude also what is concluded.
     """
 
     def __init__(
@@ -108,13 +108,21 @@ class Driver:
                 right = sum(one.verdict == Says.RIGHT or one.outcome is Outcome.ACCEPTED for one in trials)
                 self._store.items.tell_pilot(entry.task, item.id, len(trials), right)
             return
-        self._store.items.conclude(
-            entry.task, item.id, concluded.samples, outcome=concluded.outcome, reason=concluded.reason,
-            concluded=self._prints[work.name], verifiers=concluded.verifiers_text, again=concluded.again,
-            by=self._at(entry.pilot),
-        )  # fmt: skip
+        try:
+            self._store_conclusion(entry, concluded)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            told = f"flow: samples that are no JSON ({type(error).__name__})"
+            concluded = replace(concluded, outcome=Outcome.FAILED, reason=told, samples=[])
+            self._store_conclusion(entry, concluded)
         self.counts[concluded.outcome.value] += 1
         self.counts.update(f"samples_{one.outcome.value}" for one in concluded.samples)
+
+    def _store_conclusion(self, entry: _Entry, concluded: Concluded) -> None:
+        self._store.items.conclude(
+            entry.task, entry.item.id, concluded.samples, outcome=concluded.outcome, reason=concluded.reason,
+            concluded=self._prints[entry.work.name], verifiers=concluded.verifiers_text, again=concluded.again,
+            by=self._at(entry.pilot),
+        )  # fmt: skip
 
     async def _converse(self, entry: _Entry, desk: Desk) -> Concluded:
         try:
@@ -177,13 +185,15 @@ class Driver:
         store, task, at = self._store.items, self._tasks[work.name], self._at(pilot)
         for item in self._made(work, pilot):
             self.counts["rows"] += not pilot
-            known = store.find(task, item.id)
-            if known is not None and known.seen == at:
-                if not pilot:
-                    self.counts["duplicate_id"] += 1
-                    store.refuse(task, f"{self._place}: {item.id}", "row.duplicate_id", at)
+            try:
+                print_of_item = bytes.fromhex(digest(item_plain(item)))
+                known = store.find(task, item.id)
+            except (TypeError, ValueError, RecursionError):
+                self._refuse(work, "unusable", pilot)
                 continue
-            print_of_item = bytes.fromhex(digest(item_plain(item)))
+            if known is not None and known.seen == at:
+                self._refuse(work, "duplicate_id", pilot)
+                continue
             store.see(task, item, print_of_item, known, at)
             yield item, known if known is not None and known.fingerprint == print_of_item else None
 
@@ -200,11 +210,17 @@ class Driver:
 
     def _readable(self, work: Work, pilot: bool) -> Iterator[Item]:
         for self._place, item in read_items(work.rows) if work.rows is not None else ():
-            if not isinstance(item, Unreadable):
+            if isinstance(item, Unreadable):
+                self.counts["rows"] += not pilot
+                self._refuse(work, "unreadable", pilot)
+            else:
                 yield item
-            elif not pilot:
-                self.counts.update(("rows", "unreadable"))
-                self._store.items.refuse(self._tasks[work.name], item.place, "row.unreadable", self._at(pilot))
+
+    def _refuse(self, work: Work, rule: str, pilot: bool) -> None:
+        """A row that becomes no item; told in earnest alone, or it would be told twice."""
+        if not pilot:
+            self.counts["refused"] += 1
+            self._store.items.refuse(self._tasks[work.name], self._place, f"row.{rule}", self._at(pilot))
 
     def _is_done(self, work: Work, item: Item, known: Known | None, pilot: bool) -> bool:
         if self._anew or known is None:

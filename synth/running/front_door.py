@@ -184,7 +184,7 @@ def _conserved(store: Store, run: int, driver: Driver, meter: Meter) -> None:
 
     at, made, counts = run * PASSES + 1, driver.counts, meter.counts
     concluded = made["accepted"] + made["rejected"] + made["failed"]
-    refused = made["duplicate_id"] + made["unreadable"]
+    refused = made["refused"]
     samples = sum(made[f"samples_{name}"] for name in ("accepted", "rejected", "failed"))
     by_run = "SELECT count(*) FROM items WHERE by = ?"
     pairs = {

@@ -111,16 +111,17 @@ class Items:
         self, task: int, item: str, samples: Sequence[Sample], *, outcome: Outcome, reason: str, concluded: bytes,
         verifiers: str, again: bool, by: int = 0,
     ) -> None:  # fmt: skip
-        """An item's outcome and samples, in place of those that it had. by: the pass of a run that says so."""
+        """An item's outcome and samples, in place of those that it had. by: the pass of a run that says so.
+
+        Raises TypeError, ValueError, OverflowError or RecursionError for samples that are no JSON.
+        """
+        rows = [
+            (task, item, one.number, one.kind, one.outcome, short(one.reason), one.tokens, pack_keys(one.keys),
+             pack_json(sample_plain(one)))
+            for one in samples
+        ]  # fmt: skip
         self._connection.execute("DELETE FROM samples WHERE task = ? AND item = ?", (task, item))
-        self._connection.executemany(
-            "INSERT INTO samples VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (task, item, one.number, one.kind, one.outcome, short(one.reason), one.tokens, pack_keys(one.keys),
-                 pack_json(sample_plain(one)))
-                for one in samples
-            ],
-        )  # fmt: skip
+        self._connection.executemany("INSERT INTO samples VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute(
             "UPDATE items SET outcome = ?, reason = ?, concluded = ?, verifiers = ?, again = ?, by = ? "
             "WHERE task = ? AND item = ?",
