@@ -15,6 +15,7 @@ class Verifier(Protocol):
     """Says of an answer whether it is right. A class without arguments to its constructor, cheap to make.
 
     kind: as recipes write it, snake_case. version: raised when a verdict may come out otherwise; part of Check.key.
+    It may have a method `prepare()`: imports that take long, which a worker process makes before its first check.
     """
 
     kind: str

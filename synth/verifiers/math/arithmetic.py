@@ -96,6 +96,8 @@ class Arithmetic(Operands):
 
     def starts_factor(self) -> bool:
         token = self.peek()
+        if token.kind == "number" and self.tokens[self.at - 1].kind == "number":
+            return False  # 12 13 is no product
         if token.kind in ("number", "name", "function", "word"):
             return True
         if token.kind == "command":

@@ -42,6 +42,7 @@ _RULES: Final[list[tuple[str, Put]]] = [
     (r"(?<=\d)(?:\\,|~|(?<!\\)\\ )(?=\d{3}(?!\d))", " "),
     (r"(?<!\\)\\(?:[,:;>]|quad|qquad|hspace\{[^{}]*\})(?![A-Za-z])|~|(?<!\\)\\ ", " "),
     (r"(?<=\d)\{,\}(?=\d)", "\x01"),
+    (r"\\\$\s*(\d[\d.,\x01]*)", r"\1 \\words{dollars}"),
     (r"\\?\$|\\(?:text)?(?:euro|pounds)(?![A-Za-z])", ""),
     (r"\\\(|\\\)|\\\[|(?<!\\)\\\](?![^&]*\\end)", " "),
     (r"\\(?:math(?:rm|bf|it|sf|cal|bb|frak|normal)|operatorname\*?|boldsymbol|bm|vec|overline|overrightarrow|hat|bar|widehat)"
@@ -53,6 +54,7 @@ _RULES: Final[list[tuple[str, Put]]] = [
     (r"\\words\{[\s,]*(and|or|,|;)\s*\}", r" \1 "),
     (r"\\styled\{(e|i|d|[a-zA-Z])\}", r" \1 "),
     (r"\^\s*\{?\s*\\(?:circ|degree)\s*\}?|\\degree(?![A-Za-z])", r" \\degrees "),
+    (r"\\degrees\s*([CF])(?![A-Za-z])", r" \\words{degrees \1}"),
     (r"\\%|(?<![A-Za-z])(?:percentage|percent|pct)(?![A-Za-z])|\\words\{\s*(?:percentage|percent|pct)\s*\}", "%"),
     (r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])|<=", "\x02"),
     (r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])|>=", "\x03"),

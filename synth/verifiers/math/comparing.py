@@ -8,7 +8,7 @@ from typing import Any, Final
 from synth.verifiers.math.conditions import is_condition, same_conditions, same_relations
 from synth.verifiers.math.labels import Labelled, conflicting, labelled
 from synth.verifiers.math.matching import MAX_ITEMS, Result, all_of, any_of, unordered
-from synth.verifiers.math.nodes import Contradiction, Node, Undecided
+from synth.verifiers.math.nodes import Beyond, Contradiction, Node, Undecided
 from synth.verifiers.math.quantities import same_quantity
 from synth.verifiers.math.real_sets import real_set, same_set
 from synth.verifiers.math.settings import Policies
@@ -25,6 +25,8 @@ def same(gold: Node, answer: Node, policies: Policies) -> Result:
         return _same(_expanded(gold), _expanded(answer), policies)
     except Contradiction:
         return False, "chain"
+    except Beyond:
+        return None, "too_large"
     except Undecided:
         return None, "undecided"
 

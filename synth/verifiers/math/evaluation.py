@@ -13,7 +13,7 @@ import mpmath
 import xxhash
 
 from synth.verifiers.math.exact import exact
-from synth.verifiers.math.nodes import Node, Undecided
+from synth.verifiers.math.nodes import Beyond, Node, Undecided
 
 MAX_TERMS: Final = 2_000
 """Of a sum or product that is added up term by term: some 0.1 s."""
@@ -79,7 +79,7 @@ class _Evaluation:
         lost = largest * mpmath.mpf(10) ** (20 - mpmath.mp.dps)
         for part, term in zip(node.parts, values, strict=True):
             if 0 < abs(term) < lost and exact(part) is not None:
-                raise Undecided("terms too far apart")
+                raise Beyond("terms too far apart")
         return mpmath.fsum(values)
 
     def _negate(self, node: Node) -> Any:
@@ -105,7 +105,7 @@ class _Evaluation:
         if mpmath.isinf(base) or mpmath.isinf(exponent):
             raise Undecided("infinite")
         if base != 0 and abs(exponent) * (abs(mpmath.log(abs(base))) + 1) > mpmath.mpf(10) ** 15:
-            raise Undecided("too large")
+            raise Beyond("too large")
         return mpmath.power(base, exponent)
 
     def _root(self, node: Node) -> Any:
@@ -118,13 +118,13 @@ class _Evaluation:
     def _factorial(self, node: Node) -> Any:
         argument = self.of(node.parts[0])
         if abs(argument) > 1e12:
-            raise Undecided("too large")
+            raise Beyond("too large")
         return mpmath.factorial(argument)
 
     def _binomial(self, node: Node) -> Any:
         above, below = (self.of(part) for part in node.parts)
         if abs(above) > 1e12 or abs(below) > 1e12:
-            raise Undecided("too large")
+            raise Beyond("too large")
         return mpmath.binomial(above, below)
 
     def _absolute(self, node: Node) -> Any:
@@ -140,7 +140,7 @@ class _Evaluation:
             raise Undecided("a determinant")
         values = [self.of(part) for part in node.parts]
         if any(abs(argument) > mpmath.mpf(10) ** 12 for argument in values) and node.name not in ("ln", "log", "log10"):
-            raise Undecided("too large")
+            raise Beyond("too large")
         if node.name in ("max", "min") and all(mpmath.im(argument) == 0 for argument in values):
             return (max if node.name == "max" else min)(mpmath.re(argument) for argument in values)
         if node.name in ("gcd", "lcm"):

@@ -51,6 +51,11 @@ class Node:
 CONSTANTS = frozenset({"e", "i", "pi", "infinity"})
 
 
+class Beyond(Undecided):
+    """A value is too large, or has too many digits that matter, to be told from its neighbours. Nor can a computer
+    algebra that compares 15 digits."""
+
+
 def number(value: int | Fraction) -> Node:
     """The node of an exact number that nobody wrote."""
     return Node("number", value=Fraction(value))

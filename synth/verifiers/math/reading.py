@@ -91,4 +91,7 @@ def compared(gold: str, answer: str, policies: Policies) -> Result:
             if result[0]:
                 return result
             results.append(result)
-    return (None, "undecided") if any(result[0] is None for result in results) else results[0]
+    silent = [rule for decided, rule in results if decided is None]
+    if not silent:
+        return results[0]
+    return None, "too_large" if "too_large" in silent else "undecided"

@@ -14,7 +14,7 @@ import xxhash
 
 from synth.verifiers.math.evaluation import Point, value
 from synth.verifiers.math.exact import exact
-from synth.verifiers.math.nodes import Node, Undecided
+from synth.verifiers.math.nodes import Beyond, Node, Undecided
 
 DIGITS: Final = (50, 100)
 """The two precisions; equal values differ by less than 10**-30 of their size in the first, and by less again by 30
@@ -93,10 +93,14 @@ def _same_at(left: Node, right: Node, place: Point, *, may_be_complex: bool) -> 
         if size > mpmath.mpf(10) ** 40 and not place.values:
             digits = int(mpmath.log10(size)) + 50 if size < mpmath.mpf(10) ** 3_000 else 0
             if not digits:
-                return None  # more digits before the point than can be compared
+                raise Beyond("more digits before the point than can be compared")
             nearer, grown = _difference(left, right, place, digits, may_be_complex)
             return bool(nearer < 1e-9)
         return bool(nearer <= grown / _ADDED**2)
+    except Beyond:
+        if place.values:
+            return None  # another point may be nearer
+        raise
     except Undecided:
         return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final
 
 from synth.verdicts import Outcome, Verdict
@@ -20,7 +19,7 @@ _PLAIN = re.compile(r"([-+]?)\s*(\d{1,3}(?:,\d{3})+|\d{1,40})(?:\.(\d{0,40}))?")
 _PLAIN_FRACTION = re.compile(
     r"([-+]?)\s*(?:\\[dt]?frac\s*\{\s*([-+]?\d{1,40})\s*\}\s*\{\s*([-+]?\d{1,40})\s*\}|(\d{1,40})\s*/\s*(\d{1,40}))"
 )
-_OPENING = re.compile(r'(?:\$|\\\(|\\\[|\*\*|\\?"|\s)+')
+_OPENING = re.compile(r'(?:#{1,6}\s|\$|\\\(|\\\[|\*\*|\\?"|\s)+')
 _ENDS: Final = ("\\)", "\\]", "**", '\\"', "$", '"', ".", " ", "\n", "\t")
 _CHOICE = re.compile(r"(?:\\text(?:bf)?\s*\{)?\s*(?:\(?([A-J])\)?\}?$|\(([A-J])\)|([A-J])[.:)]\s)")
 
@@ -29,8 +28,8 @@ class Math:
     """Extraction, then a plain comparison, then our own reading; math-verify only where that does not decide.
 
     Our reading covers a text wholly or not at all, and compares values with many digits at several points, so its yes
-    and its no are both taken. math-verify's no is taken where ours is silent; its yes only where it holds both ways
-    round and the two texts have the same numbers in them.
+    and its no are both taken. Where ours is silent math-verify's no is taken; its yes only where it holds both ways
+    round, and we had read both texts and could not evaluate them (an integral), or the two are of the same signs.
     """
 
     kind = "math"
@@ -85,7 +84,6 @@ def _unwrapped(text: str) -> str:
     return text[:end]
 
 
-@lru_cache(maxsize=4_096)
 def _plain_number(text: str) -> tuple[Fraction, int] | None:
     """(value, significant digits) of a number that anyone reads alike."""
     if match := _PLAIN.fullmatch(text):
@@ -123,7 +121,8 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
     if letters[0] and letters[1]:
         return _of(Outcome.RIGHT if letters[0] == letters[1] else Outcome.WRONG, "choice")
     own, rule = compared(gold, answer, policies)
-    if policies.second_opinion == "never" or (own is not None and policies.second_opinion == "undecided"):
+    asked = {"never": False, "undecided": own is None, "always": True}[policies.second_opinion]
+    if not asked or rule == "too_large":
         return _own_verdict(own, rule)
     from synth.verifiers.math.second_opinion import math_verify_says
 
@@ -134,7 +133,7 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
         return verdict if agree else _of(verdict.outcome, f"{rule}; math_verify disagrees")
     if other is None:
         return _own_verdict(None, rule)
-    right = other and _same_digits(gold, answer)
+    right = other and (rule == "undecided" or _same_signs(gold, answer))
     return _of(Outcome.RIGHT if right else Outcome.WRONG, f"{rule}; math_verify {_SAID[other]}")
 
 
@@ -154,6 +153,7 @@ def _own_verdict(own: bool | None, rule: str) -> Verdict:
     return _of(Outcome.RIGHT if own else Outcome.WRONG, rule)
 
 
-def _same_digits(gold: str, answer: str) -> bool:
-    """Whether both texts have the same numbers in them, in whatever order."""
-    return sorted(re.findall(r"\d+", gold)) == sorted(re.findall(r"\d+", answer))
+def _same_signs(gold: str, answer: str) -> bool:
+    """Whether both texts have the same digits, letters and operators in them, in whatever order: what we could not
+    read as a whole, math-verify may have read in part."""
+    return sorted(re.findall(r"[^\s\\{}$,;]", gold)) == sorted(re.findall(r"[^\s\\{}$,;]", answer))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from synth.verdicts import Outcome
 from synth.verifiers import verify
 
-PIECES = st.sampled_from(
-    ["1",
-     "23", "0.5", "x", "y", "e", "\\pi", "+", "-", "*", "/", "^", "_", "(", ")", "[", "]", "{", "}", "|", ",", ";",
-     "\\frac", "\\sqrt", "\\pm", "=", "<", "\\le", "\\cup", "\\{", "\\}", "\\text{ cm}", "and", "!", "%", "^\\circ", " ",
-     "\\infty", "\\sin", "\\log", "\\begin{pmatrix}", "\\end{pmatrix}", "&", "\\\\", ":", "\\sum", "\\boxed{", "$", "."]
-)  # fmt: skip
+PIECES = st.sampled_from([
+    "1", "23", "0.5", "x", "y", "e", "\\pi", "+", "-", "*", "/", "^", "_", "(", ")", "[", "]", "{", "}", "|", ",",
+    ";", "\\frac", "\\sqrt", "\\pm", "=", "<", "\\le", "\\cup", "\\{", "\\}", "\\text{ cm}", "and", "!", "%",
+    "^\\circ", " ", "\\infty", "\\sin", "\\log", "\\begin{pmatrix}", "\\end{pmatrix}", "&", "\\\\", ":", "\\sum",
+    "\\boxed{", "$", ".",
+])  # fmt: skip
 FORMULAS = st.lists(PIECES, max_size=14).map("".join)
 NUMBERS = st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=10**4)
 

@@ -273,6 +273,10 @@ k \le -2 || (-\infty, -2]
 0.3 || 0.30000000000000004
 2x+4=0 || x=-2
 10 \text{ m} || 10
+20 || 20^\circ C
+\$18 || 18 dollars
+1 || \int_0^1 2x dx
+\frac{\pi^2}{6} || \sum_{k=1}^{\infty} \frac{1}{k^2}
 0.5 || 0,5
 x<3 || x<3, x<4
 """
@@ -418,6 +422,14 @@ July 4 || July 5
 x_1 || x_2
 \alpha || \beta
 10 || 1010_2 + 1
+156 || 12 13
+5 || 5+
+5 || 5 or more
+5 || at least 5
+5 || not 5
+\$18 || 18 cents
+18 cents || \$18
+7 || \int_0^1 2x dx
 32349 || 32, 349
 0.1 || (0,1)
 \{0,1\} || 0.1
@@ -444,6 +456,18 @@ def test_each_pair_of_the_reference_table_has_its_verdict(gold: str, answer: str
 @pytest.mark.parametrize(("gold", "answer"), pairs(SAME))
 def test_what_is_the_same_is_right(gold: str, answer: str) -> None:
     assert verify("math", gold, answer).outcome is Outcome.RIGHT
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        (r"\sqrt{2}", r"\frac{2\sqrt{2}}{2}+10^{-200}"),
+        (r"10^{4000}\sqrt{2}", r"(10^{2000})^2\sqrt{2}+1"),
+        ("3", r"2^{2^{2^{2^{2^2}}}}"),
+    ],
+)
+def test_what_is_beyond_the_digits_that_are_compared_is_an_error_and_never_right(gold: str, answer: str) -> None:
+    assert verify("math", gold, answer).outcome is not Outcome.RIGHT
 
 
 def test_signs_of_unicode_are_those_of_latex() -> None:

@@ -35,8 +35,8 @@ def test_naming_a_kind_imports_neither_sympy_nor_a_sandbox() -> None:
 
 def test_a_plain_answer_is_verified_before_mpmath_and_sympy_are_loaded() -> None:
     told = (
-        "import sys; from synth.verifiers import verify; outcome = verify('math', '1/2', 'The answer is $0.5$.').outcome;"
-        "sys.exit(outcome != 'right' or 'sympy' in sys.modules or 'mpmath' in sys.modules)"
+        "import sys; from synth.verifiers import verify; said = verify('math', '1/2', 'The answer is $0.5$.').outcome;"
+        "sys.exit(said != 'right' or 'sympy' in sys.modules or 'mpmath' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", told], check=False).returncode == 0
 
