@@ -19,6 +19,7 @@ from synth.running.settings import Synth
 from synth.running.works import works_of
 from synth.store import Store
 from synth.teachers.teacher import Teacher
+from synth.teachers.vllm_prefixes import prefix_key
 
 Made = TypeVar("Made")
 CAPACITY_OF_NONE = 64
@@ -33,8 +34,8 @@ def run(
     """Run, or go on with what was run into the folder `out`: only what is missing is asked.
 
     say: told lines for people; progress: told how far it is, every `progress_seconds`. teachers, check, version: in
-    place of those of the settings and of synth.verifiers. order: a key to sort requests that wait together by, so that
-    prompts with a common prefix are neighbours. Works in a notebook and in a running event loop, too.
+    place of those of the settings and of synth.verifiers. order: a key to sort requests that wait together by; None
+    puts prompts with a common prefix side by side. Works in a notebook and in a running event loop, too.
 
     Raises SynthError for what the user can mend, ConservationError where rows do not add up. Ctrl-C ends it with all
     that was replied stored.
@@ -76,7 +77,7 @@ class _Run:
         self._settings, self._out, self._progress = settings, out, progress
         self._say = say or (lambda line: None)
         self._check, self._version = check, version
-        self._teachers, self._order, self._anew = teachers, order, anew
+        self._teachers, self._order, self._anew = teachers, order or prefix_key, anew
 
     async def go(self) -> Account:
         settings, works = self._settings, works_of(self._settings)

@@ -132,6 +132,9 @@ def files_of(source: str) -> list[str]:
         if not exists(source):
             raise SynthError(f"{source}: no such file; {GIVE}")
         return [source]
+    files, path = filesystem(source)
+    if not files.isdir(path):
+        raise SynthError(f"{source}: no rows here; {GIVE}")
     folder = source
     run = read_json(join(source, "run.json"))
     if run is not None:

@@ -112,11 +112,13 @@ def validated(kind: type[Any], values: Any, where: str) -> Any:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join([*filter(None, [where]), *(str(part) for part in first["loc"])]) or "settings"
+        place = [*filter(None, [where]), *(str(part) for part in first["loc"])]
+        wrong = first["msg"].removeprefix("Value error, ")
         if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
             known = ", ".join(getattr(kind, "__dataclass_fields__", {})) or "none"
-            raise SynthError(f"{place}: unknown; the settings of {kind.__name__} are {known}") from None
-        raise SynthError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+            nested = len(first["loc"]) > 1
+            wrong = "unknown; leave it out" if nested else f"unknown; the settings of {kind.__name__} are {known}"
+        raise SynthError(": ".join([*filter(None, [".".join(place)]), wrong])) from None
 
 
 def _plain(task: Task) -> Any:
