@@ -17,6 +17,7 @@ from jobs import failures
 from jobs.budget_command import budget
 from jobs.commands import Json, Limit, OutArgument, RecipeArgument, Sets, call
 from jobs.mix_commands import mix
+from jobs.synth_commands import synth
 from jobs.train_commands import export, train
 
 app = typer.Typer(
@@ -159,6 +160,7 @@ app.command()(export)
 app.command()(budget)
 app.add_typer(mix, name="mix")
 app.add_typer(train, name="train")
+app.add_typer(synth, name="synth")
 
 
 def invoke(arguments: Sequence[str]) -> int:

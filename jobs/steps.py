@@ -51,6 +51,7 @@ SOURCE = "ingest:Source"
 TOKENS = "train:Tokens"
 MIX = "mixing.loop:Mix"
 TRAIN = "train:Pretrain"
+SYNTH = "synth.running:Synth"
 
 
 def load_target(target: str) -> type[Any]:

@@ -26,6 +26,11 @@ def render_mixture(mix: dict[str, Any], name: str) -> str:
     return str(_environment().get_template("mixture.html").render(mix=mix, name=name, styles=_styles()))
 
 
+def render_synthesis(made: dict[str, Any], name: str) -> str:
+    """A page of a run of synthesis."""
+    return str(_environment().get_template("synth.html").render(made=made, name=name, styles=_styles()))
+
+
 def _styles() -> Any:
     import markupsafe
 

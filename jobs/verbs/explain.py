@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from jobs.errors import UserError, nearest
-from jobs.steps import MIX, SOURCE, STEPS, TOKENS, TRAIN, load_target
+from jobs.steps import MIX, SOURCE, STEPS, SYNTH, TOKENS, TRAIN, load_target
 from jobs.verbs.settings import Setting, settings_of, story_of
 
 WIDTH = 110
@@ -27,6 +27,10 @@ SECTIONS = {
     "train": (TRAIN, "the section train:, and gristmill train pretrain"),
     "sft": ("train:Sft", "gristmill train sft"),
     "proxies": ("train:Proxies", "gristmill train proxies"),
+    "synth": (SYNTH, "the section synth:, and gristmill synth"),
+    "teacher": ("synth.teachers:TeacherSettings", "an entry of synth.teachers"),
+    "selection": ("synth.selection:Selection", "synth.select"),
+    "synth_export": ("synth.exports:Export", "gristmill synth export --settings"),
 }
 COMMON = (
     Setting(

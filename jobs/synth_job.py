@@ -1,0 +1,76 @@
+"""A run of synthesis: by itself, or as a recipe's `synth:` section on the documents that the run kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import UserError
+
+if TYPE_CHECKING:
+    from synth.exports import Account as Exported
+    from synth.exports import Export
+    from synth.running import Account, Plan
+    from synth.selection import Selected
+
+Say = Callable[[str], None]
+
+
+def run(settings: Any, out: str, *, say: Say | None = None) -> Account:
+    """Run, or go on. Raises UserError in a line."""
+    from synth.running import run as run_tasks
+
+    account: Account = _told(lambda: run_tasks(settings, out, say=say or _line))
+    return account
+
+
+def plan(settings: Any, out: str) -> Plan:
+    from synth.running import plan as expect
+
+    found: Plan = _told(lambda: expect(settings, out))
+    return found
+
+
+def verify(settings: Any, out: str) -> Account:
+    from synth.running import verify as verify_anew
+
+    account: Account = _told(lambda: verify_anew(settings, out, say=_line))
+    return account
+
+
+def status(out: str) -> Account:
+    from synth.running import status as account_of
+
+    account: Account = _told(lambda: account_of(out))
+    return account
+
+
+def export(out: str, destination: str, made: Export) -> tuple[Exported, Selected | None]:
+    """With the selection that the run's settings have, and its account's figures on the card."""
+
+    def write() -> tuple[Exported, Selected | None]:
+        from synth.made import export as write_dataset
+        from synth.store import Store
+        from synth.telling import facts_of, selection_of, settings_of, told
+
+        with Store.open(out, read_only=True) as store:
+            facts = {"name": os.path.basename(os.path.abspath(out)), **facts_of(told(store))}
+            return write_dataset(store, destination, made, selection_of(settings_of(store)), facts)
+
+    written: tuple[Exported, Selected | None] = _told(write)
+    return written
+
+
+def _told(work: Callable[[], Any]) -> Any:
+    from synth.errors import SynthError
+
+    try:
+        return work()
+    except SynthError as error:
+        raise UserError(str(error)) from None
+
+
+def _line(line: str) -> None:
+    print(f"synth: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,20 @@
+"""`gristmill synth verify SETTINGS`: verdicts anew from stored replies; no teacher is asked."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Sequence
+
+from jobs import settings_file, synth_job
+from jobs.steps import SYNTH, load_target
+from jobs.verbs.synth import told
+
+PLACES = {"output": "path"}
+
+
+def run(settings: str, *, sets: Sequence[str] = (), json: bool = False) -> int:
+    """Verify and conclude again. Exit code 3 where items are pending or failed."""
+    made, places = settings_file.load(settings, load_target(SYNTH), PLACES, sets)
+    account = synth_job.verify(made, places["output"])
+    print(json_format.dumps(account.plain(), indent=1) if json else "\n".join(told.lines(account)))
+    return told.exit_code(account)

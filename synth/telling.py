@@ -1,0 +1,178 @@
+"""What a run made, as numbers and a few examples: for its report and for the cards of its datasets.
+
+told(store) keys:
+    account                       synth.running.Account as JSON: ledgers, requests, costs, alarms
+    teachers                      {name: model@revision}
+    difficulty                    {task: [items a tenth of pass rate]}, of items with a judged rollout
+    tokens                        {task: [{tokens, accepted, rejected}]}, samples by powers of two of their tokens
+    passes                        {task: [{k, pass_at_k, low, high}]}
+    ends                          {task: {reason: samples}}
+    selection                     counts, comparison, shares and residuals; null without one
+    examples                      [{task, item, outcome, reason, prompt, answer, figures}], some of each reason
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import xxhash
+
+from synth.items import Outcome
+from synth.made import selected
+from synth.requests import Identity
+from synth.rows import Row
+
+if TYPE_CHECKING:
+    from synth.selection import Selected, Selection
+    from synth.store import Store
+
+BINS: Final = 10
+EXAMPLES: Final = 3
+"""Of each task and reason."""
+MOST_EXAMPLES: Final = 60
+MOST_CHARACTERS: Final = 2_000
+
+
+def told(store: Store) -> dict[str, Any]:
+    """Of all samples of a store; one pass over them, and one more where there is a selection."""
+    from synth.running.accounts import account_of
+
+    settings = settings_of(store)
+    rows, found = selected(store, selection_of(settings))
+    made = _Made()
+    for row in rows:
+        made.add(row)
+    return {
+        "account": account_of(store).plain(),
+        "teachers": teachers_of(settings),
+        "difficulty": {task: list(bins) for task, bins in sorted(made.difficulty.items())},
+        "tokens": {task: _by_length(counts) for task, counts in sorted(made.tokens.items())},
+        "passes": {task: _passes(pairs) for task, pairs in sorted(made.judged.items())},
+        "ends": {task: dict(sorted(counts.items())) for task, counts in sorted(made.ends.items())},
+        "selection": None if found is None else _selection(found),
+        "examples": list(made.examples()),
+    }
+
+
+def settings_of(store: Store) -> dict[str, Any]:
+    """Of the last run into the store, as JSON; {} where there was none."""
+    from synth.store.packing import unpack_json
+
+    row = store.connection.execute("SELECT settings FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+    return {} if row is None else dict(unpack_json(row[0]))
+
+
+def selection_of(settings: Mapping[str, Any]) -> Selection | None:
+    """The selection of a run's settings; None where nothing is selected."""
+    from pydantic import TypeAdapter
+
+    from synth.selection import Selection
+
+    asked = settings.get("select")
+    made: Selection | None = TypeAdapter(Selection).validate_python(asked) if asked else None
+    return made
+
+
+def teachers_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Model and revision of each teacher."""
+    found = {}
+    for name, one in settings.get("teachers", {}).items():
+        known = Identity(model=one["model"], revision=one.get("revision", ""))
+        found[name] = f"{known.model}@{known.revision}" if known.revision else known.model
+    return found
+
+
+def facts_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures that a dataset's card shows, from what `told` tells."""
+    account = told["account"]
+    facts: dict[str, Any] = {
+        "teachers": dict(told["teachers"]),
+        "acceptance": {
+            task: f"{one['accepted']} of {one['total']} samples" for task, one in account["samples"].items()
+        },
+        "not_accepted": dict(sum((Counter(ends) for ends in told["ends"].values()), Counter[str]())),
+        "run": {"requests": account["requests"]["sent"], "seconds": account["seconds"], "cost": account["cost"]},
+    }
+    for task, passes in told["passes"].items():
+        facts[f"pass_at_k_of_{task}"] = {f"pass@{one['k']}": one["pass_at_k"] for one in passes}
+    return facts
+
+
+@dataclass
+class _Made:
+    difficulty: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * BINS))
+    tokens: dict[str, Counter[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(Counter))
+    judged: dict[str, Counter[tuple[int, int]]] = field(default_factory=lambda: defaultdict(Counter))
+    ends: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    kept: dict[tuple[str, str], list[tuple[int, str, Row]]] = field(default_factory=lambda: defaultdict(list))
+    item: str = ""
+
+    def add(self, row: Row) -> None:
+        sample = row.sample
+        accepted = sample.outcome is Outcome.ACCEPTED
+        if f"{row.task}/{row.item.id}" != self.item and row.pass_rate is not None:
+            self.difficulty[row.task][min(int(row.pass_rate * BINS), BINS - 1)] += 1
+            self.judged[row.task][row.judged, round(row.pass_rate * row.judged)] += 1
+        self.item = f"{row.task}/{row.item.id}"
+        self.tokens[row.task][max(sample.tokens, 1).bit_length(), accepted] += 1
+        if not accepted:
+            self.ends[row.task][sample.reason or str(sample.outcome)] += 1
+        place = -xxhash.xxh3_64_intdigest(row.id.encode("utf-8", "replace"))
+        held = self.kept[row.task, sample.reason or str(sample.outcome)]
+        (heapq.heappush if len(held) < EXAMPLES else heapq.heappushpop)(held, (place, row.id, row))
+
+    def examples(self) -> Iterator[dict[str, Any]]:
+        rows = [row for _, held in sorted(self.kept.items()) for _, _, row in sorted(held, key=lambda one: one[:2])]
+        for row in sorted(rows, key=lambda one: one.sample.outcome is not Outcome.ACCEPTED)[:MOST_EXAMPLES]:
+            yield _example(row)
+
+
+def _example(row: Row) -> dict[str, Any]:
+    from synth.selection.traces import asked, written
+
+    sample = row.sample
+    return {
+        "task": row.task, "item": row.item.id, "outcome": str(sample.outcome), "reason": sample.reason,
+        "verdict": sample.verdict, "tokens": sample.tokens, "pass_rate": row.pass_rate,
+        "prompt": (asked(row) or row.item.text)[:MOST_CHARACTERS], "answer": written(row)[:MOST_CHARACTERS],
+        "figures": {name: value for name, value in sorted(sample.figures.items()) if math.isfinite(value)},
+    }  # fmt: skip
+
+
+def _by_length(counts: Counter[tuple[int, bool]]) -> list[dict[str, int]]:
+    powers = sorted({power for power, _ in counts})
+    return [
+        {"tokens": 1 << power, "accepted": counts[power, True], "rejected": counts[power, False]} for power in powers
+    ]
+
+
+def _passes(pairs: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
+    """pass@k over the items, for k that all of them have rollouts for."""
+    import numpy as np
+
+    from synth.rollouts import pass_at_k
+
+    trials = np.repeat([n for n, _ in pairs], list(pairs.values()))
+    right = np.repeat([c for _, c in pairs], list(pairs.values()))
+    most = int(trials.min())
+    found = []
+    for k in (k for k in (1, 2, 4, 8, 16, 32, 64) if k <= most):
+        values = pass_at_k(trials, right, k)
+        half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+        mean = float(values.mean())
+        low, high = (None, None) if half is None else (max(mean - half, 0.0), min(mean + half, 1.0))
+        found.append({"k": k, "pass_at_k": mean, "low": low, "high": high})
+    return found
+
+
+def _selection(found: Selected) -> dict[str, Any]:
+    balanced = None if found.balanced is None else {k: v for k, v in asdict(found.balanced).items() if k != "kept"}
+    return {
+        "kept": found.kept, "tokens": found.tokens, "counts": found.counts, "comparison": found.comparison,
+        "balanced": balanced,
+    }  # fmt: skip
