@@ -72,7 +72,7 @@ class GroupRun:
 
     def _prepare(self) -> None:
         """Clear what other settings left; keep what an interrupted run of these settings finished."""
-        if self.group.scope in ("mix", "train"):
+        if self.group.scope in ("mix", "train", "synth"):
             sections.prepare(self)
             return
         mark = {"fingerprint": self.group.fingerprint}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from jobs import mixing_job, training
+from jobs import mixing_job, synth_job, training
 from jobs.fingerprint import fingerprint, flatten, plain, source_settings, step_code, step_settings, versions
 from jobs.recipe import Recipe, StepEntry
 from jobs.steps import STEPS
@@ -24,8 +24,8 @@ from shards.store import join, read_json, sizes
 if TYPE_CHECKING:
     from ingest import InputFile, Unit
 
-Scope = Literal["ingest", "document", "corpus", "tokens", "mix", "train"]
-SECTIONS: tuple[Scope, ...] = ("tokens", "mix", "train")
+Scope = Literal["ingest", "document", "corpus", "tokens", "mix", "train", "synth"]
+SECTIONS: tuple[Scope, ...] = ("tokens", "mix", "train", "synth")
 SIDES = {"dropped", "signals", "quarantine"}
 SMALL_CORPUS_SHARDS, SMALL_SHARD_BYTES = 16, 1 << 20
 INPUTS = ".gristmill/inputs.json"
@@ -168,11 +168,13 @@ def _steps(recipe: Recipe, listed: Sequence[Sequence[InputFile]], limit: int | N
             domains=entry.domains, settings=settings, code=code, fingerprint=upstream, schema=schema,
         )  # fmt: skip
     sections = [(kind, step) for kind in SECTIONS if (step := getattr(recipe, kind)) is not None]
+    documents = upstream
     for number, (kind, step) in enumerate(sections, len(entries) + 1):
         settings, code = plain(step), step_code(step)
         shaping = {name: value for name, value in settings.items() if name not in getattr(step, "free", ())}
         observed = mixing_job.observed(join(recipe.output, f"{number:02d}-mix")) if kind == "mix" else None
-        upstream = fingerprint(kind, code, shaping, recipe.seed, limit, observed, upstream)
+        before = documents if kind == "synth" else upstream  # it works on documents, whatever is trained on them
+        upstream = fingerprint(kind, code, shaping, recipe.seed, limit, observed, before)
         yield StepPlan(
             name=kind, kind=kind, folder=f"{number:02d}-{kind}", step=step, domains=None, settings=settings, code=code,
             fingerprint=upstream, schema=schema,
@@ -207,6 +209,8 @@ def _reason(output: str, group: GroupPlan) -> str:
             return difference(found, step)
         if not _files_are_there(join(output, step.folder), found):
             return "its files are not those that were written"
+        if step.kind == "synth" and not synth_job.is_result(join(output, step.folder), found):
+            return "its store is not the one that was accounted for"
         if step.kind == "train" and not training.is_result(join(output, step.folder), found):
             return "its training went on since, and did not end"
         if step.kind == "mix" and not mixing_job.is_result(join(output, step.folder), found):
@@ -246,7 +250,7 @@ def _need(recipe: Recipe, groups: Sequence[GroupPlan]) -> tuple[GroupPlan, ...]:
     needed, checked = True, list[GroupPlan]()
     for planned in reversed(groups):
         group = planned
-        present = group.scope in ("mix", "train") or bool(sizes(join(recipe.output, group.folder, "data")))
+        present = group.scope in ("mix", "train", "synth") or bool(sizes(join(recipe.output, group.folder, "data")))
         if group.done and needed and not present:
             group = dataclasses.replace(group, done=False, reason="its data are gone, and wanted")
         needed = not group.done or recipe.keep == "all" or not group.holds_rows

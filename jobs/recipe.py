@@ -13,7 +13,7 @@ from typing import Any
 from jobs import recipe_lines, recipe_mixture, recipe_paths, recipe_sets, recipe_steps
 from jobs.errors import UserError, nearest
 from jobs.recipe_lines import Tree
-from jobs.recipe_model import KEYS, NOT_BUILT, Recipe, Settings, StepEntry
+from jobs.recipe_model import KEYS, Recipe, Settings, StepEntry
 
 __all__ = ["Recipe", "StepEntry", "build", "load"]
 
@@ -36,14 +36,13 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
     for key in tree.value:
         if key not in KEYS:
             tree.add((key,), f"unknown key; {nearest(key, KEYS, what='keys')}", where=key)
-        elif key in NOT_BUILT:
-            tree.add((key,), f"is not built yet; remove the section {key}: to run the rest", where=key)
     recipe_paths.expand(tree)
     settings = recipe_steps.settings(tree)
     sources = recipe_steps.sources(tree)
     recipe_paths.check(tree, sources)
     steps = recipe_steps.steps(tree, sources)
     tokens, mix, train = recipe_steps.tokens(tree), recipe_steps.mix(tree), recipe_steps.train(tree)
+    synth = recipe_steps.synth(tree)
     tree.check()
     assert settings is not None
     mix = None if mix is None else recipe_mixture.for_run(mix, train)
@@ -54,6 +53,7 @@ def _checked(tree: Tree, sets: Sequence[str]) -> Recipe:
         tokens=tokens,
         mix=mix,
         train=train,
+        synth=synth,
         document=tree.value,
         path=tree.label,
     )

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ingest import Source
     from mixing.loop import Mix
     from shards.step import CorpusStep, Step
+    from synth.running import Synth
     from train import Pretrain, Tokens
 
     AnyStep = Step | CorpusStep
 else:
-    Source = Tokens = Mix = Pretrain = AnyStep = Any
+    Source = Tokens = Mix = Pretrain = Synth = AnyStep = Any
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 
-NOT_BUILT = ("synth",)
-SECTIONS = ("sources", "steps", "tokens", "mix", "train", *NOT_BUILT)
+SECTIONS = ("sources", "steps", "tokens", "mix", "train", "synth")
 
 
 MAX_NAME = 200
@@ -92,6 +92,7 @@ class Recipe(Settings):
     tokens: Tokens | None = None
     mix: Mix | None = None
     train: Pretrain | None = None
+    synth: Synth | None = None
     document: dict[str, Any] = Field(default_factory=dict, repr=False)
     path: str = "recipe"
 

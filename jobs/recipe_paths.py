@@ -30,7 +30,7 @@ def expand(tree: Tree) -> None:
 
     The arguments of a step made elsewhere (`args:`) are its own and stay as they are.
     """
-    for key in ("output", "sources", "steps", "tokens", "mix", "train"):
+    for key in ("output", "sources", "steps", "tokens", "mix", "train", "synth"):
         if key in tree.value:
             tree.value[key] = expanded(tree, (key,), tree.value[key])
 

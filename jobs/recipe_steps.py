@@ -1,4 +1,4 @@
-"""The sections of a recipe made into objects (settings, sources, steps, tokens, mix, train), and the order of steps."""
+"""The sections of a recipe made into objects (settings, sources, steps, tokens, ...), and the order of steps."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from jobs.recipe_mixture import check_mix, check_mixture
 from jobs.recipe_model import KEYS, MAX_NAME, SECTIONS, Settings, StepEntry
 from jobs.recipe_sets import step_address
 from jobs.sizes import parse_size
-from jobs.steps import MIX, SOURCE, STEPS, TOKENS, TRAIN, load_target
+from jobs.steps import MIX, SOURCE, STEPS, SYNTH, TOKENS, TRAIN, load_target
 
 if TYPE_CHECKING:
     from ingest import Source
     from mixing.loop import Mix
+    from synth.running import Synth
     from train import Pretrain, Tokens
 
 _T = TypeVar("_T")
@@ -96,6 +97,15 @@ def train(tree: Tree) -> Pretrain | None:
     made: Pretrain | None = _section(tree, "train", TRAIN)
     if made is not None:
         check_mixture(tree, _domains(tree))
+    return made
+
+
+def synth(tree: Tree) -> Synth | None:
+    """The `synth:` section, None where there is none or it is wrong."""
+    if tree.value.get("synth", False) is not False and "://" in str(tree.value.get("output", "")):
+        what = "teachers' replies are stored in a local folder only; run it apart: gristmill synth run --help"
+        tree.add(("synth",), what, where="synth")
+    made: Synth | None = _section(tree, "synth", SYNTH)
     return made
 
 

@@ -1,4 +1,4 @@
-"""The groups of a plan that are no steps over documents: the recipe's `tokens:`, `mix:` and `train:` sections.
+"""The groups of a plan that are no steps over documents: sections `tokens:`, `mix:`, `train:` and `synth:`.
 
 Each leaves every document where it was, so their rows are those of the last group of documents.
 """
@@ -9,7 +9,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-from jobs import mixing_job, training
+from jobs import mixing_job, synth_job, training
 from jobs.task import UNITS
 from shards.manifest import ConservationError, Tally, manifest, read_manifest
 from shards.store import join, remove, sizes, write_json
@@ -22,12 +22,15 @@ WORK = ".work"
 
 def run(group: GroupRun, started: float) -> None:
     """Do a section's group and write its manifest."""
-    {"tokens": _tokens, "mix": _mix, "train": _train}[group.group.scope](group, started)
+    {"tokens": _tokens, "mix": _mix, "train": _train, "synth": _synth}[group.group.scope](group, started)
 
 
 def prepare(group: GroupRun) -> None:
-    """Make the folder of a `mix:` or `train:` ready. What was trained stays where it can go on: manifests too, since
-    only the training itself refuses settings that cannot."""
+    """Make the folder of a `mix:`, `train:` or `synth:` ready. What was trained stays where it can go on: manifests
+    too, since only the training itself refuses settings that cannot."""
+    if group.group.scope == "synth":
+        remove(join(_folder(group, "synth"), "manifest.json"))
+        return
     mixture = mixing_job.digest(_folder(group, "mix")) if group.group.scope == "train" and _has(group, "mix") else None
     training.prepare(group.out, group.group.folder, _folder(group, "tokens"), mixture)
 
@@ -78,6 +81,17 @@ def _train(group: GroupRun, started: float) -> None:
     tally.files += [{"name": f"model/{name}", "bytes": size} for name, size in sizes(join(folder, "model")).items()]
     _write(group, tally, {"trained": told})
     group.progress.end(f"{'train':<16} {training.summary(told)}")
+
+
+def _synth(group: GroupRun, started: float) -> None:
+    """Make data from the run's documents, or from rows that the section names. Its documents are a source of another
+    recipe; this one's stay as they are."""
+    folder = join(group.out, group.group.folder)
+    documents = next(other.folder for other in reversed(group.plan.groups) if other.holds_rows)
+    settings = synth_job.on_documents(group.group.steps[0].step, join(group.out, documents, "data"))
+    told = synth_job.section(settings, folder, say=group.progress.say)
+    _write(group, _passed_on(group, started), {"made": told})
+    group.progress.end(f"{'synth':<16} {synth_job.summary(told)}")
 
 
 def _passed_on(group: GroupRun, started: float) -> Tally:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import UserError
@@ -61,6 +62,50 @@ def export(out: str, destination: str, made: Export) -> tuple[Exported, Selected
 
     written: tuple[Exported, Selected | None] = _told(write)
     return written
+
+
+def on_documents(settings: Any, documents: str) -> Any:
+    """The settings of a recipe's section, whose tasks work on the run's documents where no rows are named."""
+    from synth.running import Rows
+
+    return settings if settings.rows is not None else dataclasses.replace(settings, rows=Rows(files=(documents,)))
+
+
+def section(settings: Any, folder: str, *, say: Say) -> dict[str, Any]:
+    """Run as a step of a recipe; what its manifest tells. Raises UserError where rows are left."""
+    account = run(settings, folder, say=lambda line: say(f"synth  {line}"))
+    left = {task: ledger.pending for task, ledger in account.items.items() if ledger.pending}
+    if left:
+        told = ", ".join(f"{count} of {task}" for task, count in left.items())
+        raise UserError(f"synth: items are pending ({told}): ended by {account.ended}; run again to go on", exit_code=1)
+    from jobs.report.synth import write
+
+    write(folder)
+    return {"store": stored(folder), "account": account.plain()}
+
+
+def stored(folder: str) -> dict[str, int]:
+    """What the store holds, by name: another run into it, or a loss, changes it."""
+    account = status(folder)
+    return {
+        "requests": account.requests.sent,
+        "replies": account.requests.replied,
+        "samples": sum(ledger.total for ledger in account.samples.values()),
+    }
+
+
+def is_result(folder: str, told: Mapping[str, Any]) -> bool:
+    """Whether a step's manifest tells of what its folder holds."""
+    try:
+        return stored(folder) == (told.get("made") or {}).get("store")
+    except UserError:
+        return False
+
+
+def summary(told: Mapping[str, Any]) -> str:
+    """Accepted samples by task."""
+    samples = told["account"]["samples"]
+    return ", ".join(f"{task} {one['accepted']} of {one['total']} samples accepted" for task, one in samples.items())
 
 
 def _told(work: Callable[[], Any]) -> Any:

@@ -155,14 +155,14 @@ def _passes(pairs: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
     """pass@k over the items, for k that all of them have rollouts for."""
     import numpy as np
 
-    from synth.rollouts import pass_at_k
+    from synth.rollouts import pass_at
 
     trials = np.repeat([n for n, _ in pairs], list(pairs.values()))
     right = np.repeat([c for _, c in pairs], list(pairs.values()))
     most = int(trials.min())
     found = []
     for k in (k for k in (1, 2, 4, 8, 16, 32, 64) if k <= most):
-        values = pass_at_k(trials, right, k)
+        values = pass_at(trials, right, k)
         half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
         mean = float(values.mean())
         low, high = (None, None) if half is None else (max(mean - half, 0.0), min(mean + half, 1.0))

@@ -170,7 +170,7 @@ MISTAKES = [
         "shard_bytes: 64M",
         ["r.yaml:2: shard_bytes: '64M' is no size; write 64MiB (2^20), 64MB (10^6) or a number of bytes"],
     ),
-    ("seed: 17", "synth: {}", ["r.yaml:2: synth: is not built yet; remove the section synth: to run the rest"]),
+    ("seed: 17", "synth: {}", ["r.yaml:2: synth.tasks: is missing; add tasks: ..."]),
     ("seed: 17", "mix: {}", ["r.yaml:2: mix: there are no tokens to find a mixture of; add a section tokens:"]),
     ("seed: 17", "name: again", ["r.yaml:2: name: stands twice (first on line 1); remove one"]),
     ("output: out/web-en\n", "", ["r.yaml:1: output: is missing; add output: ..."]),
