@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from synth.store import Store
 from synth.store.items import CONCLUDED, CURRENT
-from synth.store.packing import unpack_json
 
 TRUNCATION_ALARM: Final = 0.02
 """Share of replies that were cut; what is cut is the hard part (reference: small limits silently collapse scores)."""
@@ -139,7 +138,7 @@ def account_of(store: Store) -> Account:
     connection = store.connection
     tasks = store.items.tasks()
     runs = store.runs.all()
-    teaching = _teaching(connection, _prices(connection))
+    teaching = _teaching(connection, _prices(store.runs.settings().get("teachers", {})))
     return Account(
         items={task: _items(connection, row) for task, row in sorted(tasks.items())},
         samples={task: _samples(connection, row) for task, row in sorted(tasks.items())},
@@ -202,10 +201,8 @@ def _requests(connection: sqlite3.Connection) -> Requests:
     )  # fmt: skip
 
 
-def _prices(connection: sqlite3.Connection) -> dict[str, tuple[float, float]]:
+def _prices(teachers: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """Of a million tokens of prompts and of replies, by teacher, as the last run's settings say."""
-    row = connection.execute("SELECT settings FROM runs ORDER BY id DESC LIMIT 1").fetchone()
-    teachers = unpack_json(row[0]).get("teachers", {}) if row else {}
     return {name: (one.get("price_prompt", 0.0), one.get("price_completion", 0.0)) for name, one in teachers.items()}
 
 

@@ -14,6 +14,7 @@ from synth.requests import digest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from synth.rollouts.settings import Rollouts
     from synth.running.settings import Rows, Synth
 
 OWN: Final = ("kind", "name", "rows")
@@ -36,6 +37,22 @@ class Allocating(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Schedule:
+    """Of synth.rollouts: hierarchical Beta-Binomial shares."""
+
+    settings: Rollouts
+
+    @property
+    def pilot_rollouts(self) -> int | None:
+        return self.settings.pilot_rollouts
+
+    def allocate(self, pilots: Sequence[tuple[int, int]], seed: int) -> Sequence[int]:
+        from synth.rollouts.allocating import allocate
+
+        return [int(count) for count in allocate(self.settings, pilots, seed).rollouts]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """name: in the recipe, unique. kind: the task's own name."""
 
@@ -47,8 +64,16 @@ class Work:
 
     @property
     def allocating(self) -> Allocating | None:
-        task = self.task
-        return task if isinstance(task, Allocating) and task.pilot_rollouts is not None else None
+        """The task, where it allocates itself; or one of its settings that is a schedule with an allocation."""
+        from synth.rollouts.settings import Rollouts
+
+        if isinstance(self.task, Allocating):
+            return self.task if self.task.pilot_rollouts is not None else None
+        for one in getattr(self.task, "__dataclass_fields__", {}):
+            schedule = getattr(self.task, one)
+            if isinstance(schedule, Rollouts) and schedule.pilot_rollouts is not None:
+                return _Schedule(settings=schedule)
+        return None
 
     def fingerprint(self) -> bytes:
         """Of kind, version, settings, prompt templates and seed: items concluded under another are concluded anew."""

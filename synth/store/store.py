@@ -16,7 +16,7 @@ from synth.items import Item, Outcome, Sample
 from synth.store.answers import Answers
 from synth.store.items import Items
 from synth.store.lock import FolderLock
-from synth.store.packing import pack_json
+from synth.store.packing import pack_json, unpack_json
 from synth.store.tables import connect
 
 FILE: Final = "store.sqlite"
@@ -130,6 +130,11 @@ class Runs:
             (seconds, cost, json.dumps(counts), ended, run),
         )
         self._written()
+
+    def settings(self) -> dict[str, Any]:
+        """Of the last run; {} where there was none."""
+        row = self._connection.execute("SELECT settings FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+        return {} if row is None else dict(unpack_json(row[0]))
 
     def all(self) -> list[dict[str, Any]]:
         """began, seconds, ended, counts, cost of each, in order."""

@@ -11,13 +11,14 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pydantic
 import pytest
 
 from bench.synth_run import ROOT, Answering, known, settings, write_rows
 from synth.errors import SynthError
+from synth.prompts import template
 from synth.requests import Request
 from synth.running import Assumptions, Budget, ConservationError, Synth, plan, run, status
 from synth.running.accounts import Ledger, Requests
@@ -127,11 +128,14 @@ def test_a_plan_assumes_and_then_measures(tmp_path: Path) -> None:
         assert len(found.lines()) == 2
 
 
+ABOUT = "purpose: testing\nsource: own\nlicence: MIT\nvariables: {question: the question}\n"
+
+
 def test_a_prompt_template_is_part_of_a_fingerprint(tmp_path: Path) -> None:
     for name, text in (("a", "{{ question }}"), ("b", "{{ question }}!")):
         (tmp_path / name / "1").mkdir(parents=True)
         (tmp_path / name / "1" / "user.jinja").write_text(text)
-        (tmp_path / name / "1" / "about.yaml").write_text("purpose: testing\nsource: own\nlicence: MIT\n")
+        (tmp_path / name / "1" / "about.yaml").write_text(ABOUT)
 
     @pydantic.dataclasses.dataclass(frozen=True, kw_only=True)
     class Prompted(Answering):
@@ -143,6 +147,7 @@ def test_a_prompt_template_is_part_of_a_fingerprint(tmp_path: Path) -> None:
     first = print_of(question_prompt=f"{tmp_path}/a")
     assert print_of(question_prompt=f"{tmp_path}/a") == first
     (tmp_path / "a" / "1" / "user.jinja").write_text("another {{ question }}")
+    template.cache_clear()  # as another process would
     assert print_of(question_prompt=f"{tmp_path}/a") != first
     assert print_of() != print_of(rollouts=5)
 
@@ -161,7 +166,7 @@ def test_a_ledger_whose_parts_are_not_its_whole_is_an_error(pending: int, sound:
 
 def test_a_row_that_vanished_from_the_store_is_noticed(tmp_path: Path) -> None:
     class Counted:
-        counts = Counter(rows=2, accepted=1, rejected=1)
+        counts: ClassVar[Counter[str]] = Counter(rows=2, accepted=1, rejected=1)
 
     with Store.open(tmp_path) as store, pytest.raises(ConservationError, match="items seen: 2 were counted, 0 are"):
         _conserved(store, 1, Counted(), Meter(Budget(), {}, {}))  # type: ignore[arg-type]

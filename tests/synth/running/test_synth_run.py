@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic.dataclasses import dataclass
 
 from bench.synth_run import Answering, killed_again_and_again, known, settings, write_rows
 from synth.errors import SynthError
@@ -18,6 +19,7 @@ from synth.flows import Desk, Flow
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.replies import Failure, Reply, TeacherError
 from synth.requests import Identity, Request
+from synth.rollouts.settings import Rollouts
 from synth.running import Account, Synth, run, status, verify
 from synth.running.works import validated
 from synth.simulator import Faults, Latency, Rule, SimulatorProcess, SimulatorSettings, Speech
@@ -332,6 +334,27 @@ def test_an_allocation_follows_the_pilots_and_is_stored_once(
     verify(told, str(tmp_path / "out"), check=never, version=version_one)
     with Store.open(tmp_path / "out", read_only=True) as store:
         assert store.connection.execute("SELECT trials, right, rollouts FROM allocations").fetchall() == pilots
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduled(Answering):
+    """With a schedule of synth.rollouts among its settings."""
+
+    schedule: Rollouts = Rollouts(allocation="hbn", mean_rollouts=8, pilot=4)
+
+    allocate = None  # type: ignore[assignment]
+
+
+def test_a_schedule_among_a_tasks_settings_shares_its_budget_out_exactly(rows: Path, tmp_path: Path) -> None:
+    teacher = Scripted(lambda request: str(request.rollout % 2 * 7))
+    account = run(
+        with_task(Scheduled(verifier="math"), rows), str(tmp_path / "out"), teachers={"teacher": teacher}, **VERIFIED
+    )  # type: ignore[arg-type]
+    assert account.requests.sent == 8 * FEW
+    with Store.open(tmp_path / "out", read_only=True) as store:
+        given = store.connection.execute("SELECT trials, rollouts FROM allocations").fetchall()
+    assert {trials for trials, _ in given} == {4}
+    assert min(rollouts for _, rollouts in given) >= 5
 
 
 def test_pilots_that_a_budget_stopped_allocate_nothing(simulator: SimulatorProcess, rows: Path, tmp_path: Path) -> None:
