@@ -15,12 +15,14 @@ __all__ = ["TASKS", "load"]
 TASKS: Final[dict[str, str]] = {
     "back_translation": "synth.tasks.back_translation:BackTranslation",
     "best_of": "synth.tasks.best_of:BestOf",
+    "distill": "synth.tasks.distill:Distill",
     "evolve": "synth.tasks.evolve:Evolve",
     "magpie": "synth.tasks.magpie:Magpie",
     "persona": "synth.tasks.persona:Persona",
     "preference": "synth.tasks.preference:Preference",
     "process_labels": "synth.tasks.process_labels:ProcessLabels",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
+    "translated": "synth.tasks.translated:Translated",
 }
 """Every kind that a recipe may write, and where its class stands."""
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.requests import digest
 
-Words = tuple[int, ...]
+Words = Sequence[int]
 
 
 def words_of(texts: Sequence[str]) -> list[Words]:
@@ -58,20 +58,23 @@ def rouge_l(first: Words, second: Words) -> float:
 
 
 class Pool:
-    """Texts that new ones are compared with. Memory: about 16 bytes a word."""
+    """Texts that new ones are compared with. Memory: about 30 bytes a word (measured on 52,000 texts of 22 words)."""
 
     def __init__(self, bound: float) -> None:
         self._bound = bound
-        self._texts: list[Words] = []
+        self._texts: list[array[int]] = []
         self._lengths = array("l")
         self._postings: dict[tuple[int, int], array[int]] = defaultdict(lambda: array("l"))
 
     def __len__(self) -> int:
         return len(self._texts)
 
+    def __iter__(self) -> Iterator[Words]:
+        return iter(self._texts)
+
     def add(self, words: Words) -> None:
         at = len(self._texts)
-        self._texts.append(words)
+        self._texts.append(array("Q", words))
         self._lengths.append(len(words))
         # The k-th occurrence of a word is an element of its own: intersections of sets are those of multisets.
         for word, times in Counter(words).items():

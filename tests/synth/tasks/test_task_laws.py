@@ -28,9 +28,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "persona": {"tasks": 3},
     "magpie": {"count": 2},
     "process_labels": {"completions": 2},
+    "translated": {"share": 1.0, "languages": ("fr", "de"), "into": "each"},
 }
 OURS = (
-    "back_translation", "best_of", "evolve", "magpie", "persona", "preference", "process_labels", "self_instruct",
+    "back_translation", "best_of", "distill", "evolve", "magpie", "persona", "preference", "process_labels",
+    "self_instruct", "translated",
 )  # fmt: skip
 
 
