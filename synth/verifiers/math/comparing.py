@@ -113,7 +113,8 @@ def _lists(gold: Node, answer: Node, policies: Policies) -> Result:
         if set(named[0]) == set(named[1]):
             ordered = [named[1][label] for label in named[0]]
             return _in_order(list(named[0].values()), ordered, policies)
-        return _in_order([item.value for item in first], [item.value for item in second], policies)
+        if any(conflicting(one, other) for one, other in zip(named[0], named[1], strict=True)):
+            return False, "labels"
     if any(named) or policies.order == "given":
         return _in_order([item.value for item in first], [item.value for item in second], policies)
     return unordered([item.value for item in first], [item.value for item in second], _with(policies))

@@ -69,9 +69,11 @@ class _Evaluation:
     _text = _symbol
 
     def _apply(self, node: Node) -> Any:
-        """An unknown function: a number of its own at each value of its arguments."""
+        """An unknown function: at each value of its arguments, and at each point, a number of its own."""
         arguments = [mpmath.nstr(self.of(part), 25) for part in node.parts]
-        return mpmath.mpf(xxhash.xxh3_64_intdigest(f"{node.name}{arguments}".encode()) % 9973 + 1) / 3671
+        drawn = xxhash.xxh3_64_intdigest(f"{node.name}{arguments}".encode()) % 9973 + 1
+        size = self.point.values[f"{node.name}()"]
+        return mpmath.mpf(drawn * size.numerator) / (3671 * size.denominator)
 
     def _add(self, node: Node) -> Any:
         values = [self.of(part) for part in node.parts]

@@ -144,7 +144,7 @@ def _agrees_in_digits(exactly: Node, decimal: Node, policies: Policies) -> bool:
     with mpmath.workdps(60):
         written = mpmath.mpf(given.numerator) / given.denominator
         off = abs(with_all - written) * mpmath.mpf(10) ** places
-        if digits >= DOUBLE_DIGITS and abs(with_all - written) <= abs(with_all) * mpmath.mpf(10) ** -14:
+        if digits >= DOUBLE_DIGITS and abs(with_all - written) <= abs(with_all) * mpmath.mpf(10) ** -15:
             return True
         return bool(off < 1 if digits >= FULL_PRECISION_DIGITS else off <= 0.5)
 

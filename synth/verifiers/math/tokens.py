@@ -106,7 +106,7 @@ def unit_of(words: str) -> str:
 
 def is_known_unit(name: str) -> bool:
     """Whether two units of other names are certainly other units."""
-    return re.split(r"[\^/ ]", name)[0] in _UNITS.values()
+    return name.startswith("mod ") or re.split(r"[\^/ ]", name)[0] in _UNITS.values()
 
 
 def tokenise(text: str, commas: Commas) -> list[Token]:

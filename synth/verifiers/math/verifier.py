@@ -22,6 +22,7 @@ _PLAIN_FRACTION = re.compile(
 _OPENING = re.compile(r'(?:#{1,6}\s|\$|\\\(|\\\[|\*\*|\\?"|\s)+')
 _ENDS: Final = ("\\)", "\\]", "**", '\\"', "$", '"', ".", " ", "\n", "\t")
 _CHOICE = re.compile(r"(?:\\text(?:bf)?\s*\{)?\s*(?:\(?([A-J])\)?\}?$|\(([A-J])\)|([A-J])[.:)]\s)")
+_BARE_CHOICE = re.compile(r"(?:\\text(?:bf)?\s*\{)?\s*\(?[A-J]\)?\s*\}?")
 
 
 class Math:
@@ -118,7 +119,7 @@ def _full_verdict(gold: str, answer: str, policies: Policies) -> Verdict:
     if (words := by_words(gold, answer)) is not None:
         return _of(Outcome.RIGHT if words else Outcome.WRONG, "words")
     letters = _letter(gold), _letter(answer)
-    if letters[0] and letters[1]:
+    if all(letters) and any(_BARE_CHOICE.fullmatch(side) for side in (gold, answer)):
         return _of(Outcome.RIGHT if letters[0] == letters[1] else Outcome.WRONG, "choice")
     own, rule = compared(gold, answer, policies)
     asked = {"never": False, "undecided": own is None, "always": True}[policies.second_opinion]
