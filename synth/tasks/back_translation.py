@@ -17,7 +17,7 @@ from synth.flows import Desk, Flow
 from synth.items import Item, Sample
 from synth.tasks.asking import Asking, filled, given
 from synth.tasks.candidates import Candidate, ask
-from synth.tasks.grading import Grading, grade
+from synth.tasks.grading import Grading, graded
 from synth.tasks.tagged import taken
 
 
@@ -27,8 +27,7 @@ class BackTranslation:
 
     instructions: made for each text; each is graded, and the best one kept. min_grade: that it needs.
     max_characters: of a text; what is longer is rejected, since half a text answers another request.
-    prompt: the template of the instruction. writing: how it is asked for. grading: how the pairs are graded, by a
-        template that is given question and answer.
+    prompt: the template of the instruction. writing: how it is asked for. grading: how the pairs are graded.
     """
 
     name: ClassVar[str] = "back_translation"
@@ -39,7 +38,7 @@ class BackTranslation:
     max_characters: int = Field(default=20_000, ge=1)
     prompt: Annotated[str, given("text")] = "back_translation_instruction"
     writing: Asking = Field(default_factory=lambda: Asking(max_tokens=1024))
-    grading: Grading = Field(default_factory=lambda: Grading(prompt="back_translation_rating", highest=5.0))
+    grading: Grading = Field(default_factory=lambda: Grading(prompt="back_translation_rating", high=5))
 
     def items(self, rows: Iterable[Item]) -> Iterable[Item]:
         return rows
@@ -53,7 +52,7 @@ class BackTranslation:
         made = [Candidate(at=number) for number in range(self.instructions)]
         made = yield from ask(made, self.writing, lambda one: self.writing.request(messages, rollout=one.at))
         made = [_copying(taken(one, "task"), item.text) for one in made]
-        made = yield from grade(made, self.grading, lambda one: {"question": one.text, "answer": item.text})
+        made = yield from graded(made, self.grading, lambda one: (one.text, item.text))
         made = [
             one if one.figures.get("score", 0) >= self.min_grade else one.rejected("judge.low_grade") for one in made
         ]

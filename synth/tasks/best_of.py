@@ -44,8 +44,8 @@ class BestOf:
 
     @model_validator(mode="after")
     def _reachable(self) -> BestOf:
-        if self.score_by == "grader" and self.min_score is not None and self.min_score > self.grading.highest:
-            raise ValueError("min_score: above grading.highest, so that nothing would be kept")
+        if self.score_by == "grader" and self.min_score is not None and self.min_score > self.grading.high:
+            raise ValueError("min_score: above grading.high, so that nothing would be kept")
         return self
 
     def items(self, rows: Iterable[Item]) -> Iterable[Item]:

@@ -1,65 +1,57 @@
-"""Has a teacher grade candidates, some times each; a grade that cannot be read is none, never a low one."""
+"""Has a judge grade candidates; one whose grade cannot be read has none, never a low one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from synth.requests import Request
-from synth.tasks.asking import Deciding, filled, given
-from synth.tasks.candidates import Candidate, Stage, ask
-from synth.tasks.tagged import grade_of
+from synth.judges.grading import grade
+from synth.judges.judging import Judge, Opinion
+from synth.tasks.asking import given
+from synth.tasks.candidates import Candidate, Stage
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Grading:
     """How grades are asked for.
 
-    prompt: a template that has the grade written between <grade> tags, a number from lowest to highest.
-    grades: asked for each candidate, whose mean is its score; more than one needs asking.temperature above 0.
-    asking: how the grader is asked.
+    prompt: a template of a judge. low, high: the scale; a grade outside it is none. judge: who grades, and how.
     """
 
-    prompt: Annotated[str, given("question", "answer")] = "rate_answer"
-    lowest: float = Field(default=1.0, allow_inf_nan=False)
-    highest: float = Field(default=10.0, allow_inf_nan=False)
-    grades: int = Field(default=1, ge=1, le=64)
-    asking: Deciding = Field(default_factory=lambda: Deciding(max_tokens=1024))
+    prompt: Annotated[str, given("question", "answer", "low", "high", "fence")] = "judge_grade"
+    low: int = 1
+    high: int = 10
+    judge: Judge = Field(default_factory=Judge)
 
     @model_validator(mode="after")
     def _ordered(self) -> Grading:
-        if self.lowest >= self.highest:
-            raise ValueError("lowest, highest: the first must be below the second")
+        if self.low >= self.high:
+            raise ValueError("low, high: the first must be below the second")
         return self
 
 
-def grade(
-    candidates: Sequence[Candidate], grading: Grading, values_of: Callable[[Candidate], Mapping[str, Any]]
+def graded(
+    candidates: Sequence[Candidate], grading: Grading, texts_of: Callable[[Candidate], tuple[str, str]]
 ) -> Stage:
-    """With the figures score and grades (how many could be read); failed as judge.unscored where none could."""
-    # Equal candidates of an item are graded apart: the number of the grade tells the requests apart.
-    asked = [
-        replace(one, at=one.at * grading.grades + number) for one in candidates for number in range(grading.grades)
-    ]
+    """Open candidates with the figure `score`; failed as judge.unscored where there is none.
 
-    def request(one: Candidate) -> Request:
-        return grading.asking.request(filled(grading.prompt, **values_of(one)), rollout=one.at)
+    texts_of: a candidate's question and answer. Candidates of equal texts share a grade.
+    """
+    pairs = {texts_of(one): None for one in candidates if one.open}
+    opinions: dict[tuple[str, str], Opinion[float]] = {}
+    for question in dict.fromkeys(question for question, _ in pairs):
+        answers = [answer for asked, answer in pairs if asked == question]
+        told = yield from grade(
+            grading.judge, question, answers, low=grading.low, high=grading.high, template=grading.prompt
+        )
+        opinions |= {(question, answer): opinion for answer, opinion in zip(answers, told, strict=True)}
+    return [_scored(one, opinions[texts_of(one)]) if one.open else one for one in candidates]
 
-    told = yield from ask(asked, grading.asking, request)
-    groups = [told[at * grading.grades :][: grading.grades] for at in range(len(candidates))]
-    return [_graded(one, group, grading) for one, group in zip(candidates, groups, strict=True)]
 
-
-def _graded(one: Candidate, told: Sequence[Candidate], grading: Grading) -> Candidate:
-    if not one.open:
-        return one
-    read = [grade_of(each.answer, grading.lowest, grading.highest) for each in told if each.open]
-    grades = [grade for grade in read if grade is not None]
-    one = replace(one, keys=(*one.keys, *(each.keys[-1] for each in told)))
-    if not grades:
-        return one.failed("judge.unscored")
-    return one.told(score=sum(grades) / len(grades), grades=len(grades))
+def _scored(one: Candidate, opinion: Opinion[float]) -> Candidate:
+    one = replace(one, keys=(*one.keys, *opinion.keys))
+    return one.failed("judge.unscored", opinion.reason) if opinion.value is None else one.told(score=opinion.value)

@@ -99,7 +99,7 @@ def _wrong_ones_lose(one: Candidate, grading: Grading) -> Candidate:
     """An answer that the verifier found wrong is worth the lowest grade, ungraded: it may stand on a pair's side."""
     if one.reason != "verify.wrong":
         return one
-    return replace(one.told(score=grading.lowest), outcome=Outcome.ACCEPTED, reason="")
+    return replace(one.told(score=grading.low), outcome=Outcome.ACCEPTED, reason="")
 
 
 def _sample(item: Item, number: int, pair: Pair) -> Sample:

@@ -9,7 +9,7 @@ from synth.items import Item, Outcome
 from synth.tasks.answering import posed
 from synth.tasks.asking import Asking
 from synth.tasks.candidates import Candidate, Stage, ask, check_of, verify
-from synth.tasks.grading import Grading, grade
+from synth.tasks.grading import Grading, graded
 from synth.verdicts import Outcome as Says
 
 
@@ -30,7 +30,7 @@ def scored(item: Item, made: Sequence[Candidate], answering: Asking, grading: Gr
         made = yield from verify(made, lambda one: check_of(item, one.answer))
     if grading is None:
         return [_by_verdict(one) for one in made]
-    return (yield from grade(made, grading, lambda one: {"question": item.prompt, "answer": one.answer}))
+    return (yield from graded(made, grading, lambda one: (item.prompt, one.answer)))
 
 
 def _by_verdict(one: Candidate) -> Candidate:

@@ -11,7 +11,6 @@ from synth.tasks.candidates import Candidate
 
 MOST: Final = 100
 """Parts that are read of one reply at most."""
-_NUMBER = re.compile(r"[+-]?\d{1,6}(?:[.,]\d{1,6})?")
 
 
 def inside(text: str, tag: str) -> str | None:
@@ -58,12 +57,3 @@ def word_of(text: str, words: Sequence[str]) -> str | None:
     if begins:
         said.add(begins[1].casefold())
     return next((word for word in words if {word.casefold()} == said), None)
-
-
-def grade_of(text: str, lowest: float, highest: float) -> float | None:
-    """The number between <grade> tags, None unless it is one number of the range: never clamped into it."""
-    parts = every(text, "grade")
-    if not parts or not _NUMBER.fullmatch(parts[-1]):
-        return None
-    grade = float(parts[-1].replace(",", "."))
-    return grade if lowest <= grade <= highest else None

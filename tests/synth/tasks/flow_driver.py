@@ -93,7 +93,9 @@ def drive(task: Task, item: Item, answer: Answer, judge: Judge = equals_gold, de
 def _answered(request: Request, answer: Answer, stored: dict[str, Said]) -> Reply | Failure:
     """From what is stored, as a run does: the same request is never answered twice."""
     key = request.key(IDENTITY)
-    said = stored.setdefault(key, answer(request))
+    if key not in stored:
+        stored[key] = answer(request)
+    said = stored[key]
     return reply(request, said) if isinstance(said, str) else said
 
 
@@ -117,9 +119,9 @@ def hostile(request: Request) -> Said:
     worst: list[Said] = [
         "", "   \n", "<task>", "</task><task></task>", "<task>" * 500, "<output></output><input>", "{\"a\": [1,",
         "x" * 100_000, "word " * 20_000, "<think>never ends", "</think>", "sorry", "\ud800 lone", "\x00",
-        "<grade>nan</grade>", "<grade>1e999</grade>", "yes no", "yes", "no", "same", "different",
+        '{"grade": NaN}', '{"grade": 1e999}', "yes no", "yes", "no", "same", "different",
         "<task>Go on with one thing and another</task>",
-        "<translation></translation>", "<grade>5</grade>", "<input>same</input><output>same</output>",
+        "<translation></translation>", '{"grade": 5}', "<input>same</input><output>same</output>",
         reply(request, "cut", "length"), reply(request, "", "length", reasoning="thinking"),
         reply(request, "", "tool_calls", tool_calls="[{"), reply(request, "no", "content_filter"),
         reply(request, "?", "a reason of tomorrow"), failure(request), failure(request, "read"),

@@ -14,11 +14,10 @@ from synth.items import Item, Outcome
 from synth.requests import Request
 from synth.tasks.back_translation import BackTranslation
 from synth.tasks.evolve import Evolve
-from synth.tasks.grading import Grading
 from synth.tasks.magpie import Magpie
 from synth.tasks.persona import Persona
 from synth.tasks.self_instruct import SelfInstruct
-from tests.synth.tasks.flow_driver import Run, Said, drive, failure, reply, text_of
+from tests.synth.tasks.flow_driver import Run, Said, drive, failure, text_of
 
 SEEDS = [Item(id=str(at), prompt=f"Seed number {at} asks for something of its own kind {at * 7}") for at in range(9)]
 NOUNS = (
@@ -274,10 +273,10 @@ TEXT = Item(id="t", text="Bees see the polarised light of the sky, and find home
 
 def translator(grades: dict[int, str]) -> Any:
     def said(request: Request) -> Said:
-        if "Grade how good" not in text_of(request):
+        if "how good an answer it is" not in text_of(request):
             return f"<task>How do bees find home, in way {request.rollout}?</task>"
         number = int(re.findall(r"in way (\d+)", text_of(request))[0])
-        return f"So so. <grade>{grades[number]}</grade>"
+        return f'So so. {{"grade": {grades[number]}}}'
 
     return said
 
@@ -300,24 +299,11 @@ def test_the_best_instruction_is_kept_with_the_text_as_its_answer() -> None:
         ("3.9", "judge.low_grade"),
         ("9", "judge.unscored"),
         ("0", "judge.unscored"),
-        ("5 of 5", "judge.unscored"),
+        ('"5"', "judge.unscored"),
     ],
 )
 def test_a_grade_is_one_number_of_the_scale_or_none(grade: str, reason: str) -> None:
     assert drive(BackTranslation(), TEXT, translator({0: grade})).reasons() == [reason]
-
-
-def test_the_mean_is_over_grades_that_could_be_read() -> None:
-    said = iter(["5", "none", "4"])
-
-    def graded(request: Request) -> Said:
-        if "Grade how good" not in text_of(request):
-            return "<task>How do bees find home?</task>"
-        return reply(request, f"<grade>{next(said)}</grade>")
-
-    run = drive(BackTranslation(grading=Grading(prompt="back_translation_rating", highest=5, grades=3)), TEXT, graded)
-    assert (run.samples[0].figures["score"], run.samples[0].figures["grades"]) == (4.5, 2)
-    assert len(set(run.samples[0].keys)) == 4
 
 
 @pytest.mark.parametrize(("characters", "reason"), [(20_000, ""), (20_001, "item.too_long"), (0, "item.no_text")])

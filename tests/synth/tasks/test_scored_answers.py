@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,8 +38,8 @@ def graded(texts: Sequence[Said], grades: dict[str, str]) -> Any:
         if "Grade from 1 to 10" not in text:
             told = texts[request.rollout]
             return told if isinstance(told, str) else reply(request, told.text, told.finish_reason)  # type: ignore[union-attr]
-        answer = text.split("<answer>\n")[1].split("\n</answer>")[0]
-        return f"Well. <grade>{grades[answer]}</grade>"
+        answer = re.findall(r"<answer-\w+>\n(.*)\n</answer", text, re.S)[0]
+        return f'Well. {{"grade": {grades[answer]}}}'
 
     return said
 
@@ -105,8 +106,8 @@ def test_a_verifiers_degrees_are_scores() -> None:
 def test_a_bound_that_nothing_reaches_is_refused() -> None:
     with pytest.raises(ValidationError, match="min_score"):
         BestOf(min_score=11)
-    with pytest.raises(ValidationError, match="lowest"):
-        Grading(lowest=2, highest=2)
+    with pytest.raises(ValidationError, match="low, high"):
+        Grading(low=2, high=2)
 
 
 def pairs(texts: Sequence[Said], **more: Any) -> Run:
@@ -165,13 +166,9 @@ def test_a_pair_is_never_of_the_same_text() -> None:
     grades = iter(["9", "2"])
 
     def said(request: Request) -> Said:
-        return (
-            f"<grade>{next(grades)}</grade>"
-            if "Grade from" in text_of(request)
-            else "the  same"
-            if request.rollout
-            else "the same"
-        )
+        if "Grade from" in text_of(request):
+            return f'{{"grade": {next(grades)}}}'
+        return "the  same" if request.rollout else "the same"
 
     run = drive(Preference(replies=2, score_by="grader"), PLAIN, said)
     assert not run.accepted()

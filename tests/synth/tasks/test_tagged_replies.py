@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.tasks.tagged import every, grade_of, inside, word_of
+from synth.tasks.tagged import every, inside, word_of
 
 
 @pytest.mark.parametrize(
@@ -50,29 +50,10 @@ def test_a_word_is_said_at_an_end_or_not_at_all(text: str, word: str | None) -> 
     assert word_of(text, ("yes", "no")) == word
 
 
-@pytest.mark.parametrize(
-    ("text", "grade"),
-    [
-        ("<grade>4</grade>", 4),
-        ("<grade>2</grade> no: <grade> 4,5 </grade>", 4.5),
-        ("<grade>5</grade>", 5),
-        ("<grade>5.1</grade>", None),
-        ("<grade>0</grade>", None),
-        ("<grade>nan</grade>", None),
-        ("<grade>1e0</grade>", None),
-        ("<grade>4/5</grade>", None),
-        ("4", None),
-    ],
-)
-def test_a_grade_is_of_its_range_or_none(text: str, grade: float | None) -> None:
-    assert grade_of(text, 1, 5) == grade
-
-
 @given(st.text(alphabet="<t>/ yesno1.\n"))
 def test_any_text_gets_an_answer(text: str) -> None:
     every(text, "t")
     word_of(text, ("yes", "no"))
-    grade_of(text, 1, 5)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +63,4 @@ def test_a_huge_reply_is_read_in_linear_time(text: str) -> None:
     began = time.process_time()
     every(text, "t")
     word_of(text, ("yes", "no"))
-    grade_of(text, 1, 5)
     assert time.process_time() - began < 0.5
