@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+from synth.errors import SynthError
 from synth.requests import Request
 from synth.running.accounts import Account, ConservationError, account_of
 from synth.running.asking import Asker
@@ -80,6 +82,13 @@ class _Run:
         self._teachers, self._order, self._anew = teachers, order or prefix_key, anew
 
     async def go(self) -> Account:
+        """Raises SynthError also where the disk under the store gives out: all that was committed is there."""
+        try:
+            return await self._go()
+        except sqlite3.OperationalError as error:
+            raise SynthError(f"{self._out}: {error}; check the room and the rights there, and run again") from None
+
+    async def _go(self) -> Account:
         settings, works = self._settings, works_of(self._settings)
         teachers = self._opened_teachers()
         capacity = sum(teacher.capacity for teacher in teachers.values()) or CAPACITY_OF_NONE

@@ -17,7 +17,7 @@ FORMAT: Final = 1
 """Raised when the tables change: a store of another format is refused, never guessed at."""
 
 APPLICATION_ID: Final = 0x67727374
-CACHE_KIB: Final = 8192
+CACHE_KIB: Final = 4096
 """Of SQLite's pages in memory; a bound that is reached soon, so that memory is the same for any number of rows."""
 
 CHECKPOINT_PAGES: Final = 4000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -394,6 +395,31 @@ def test_an_unknown_teacher_another_model_and_a_second_run_are_the_users_to_mend
         run(synth("http://127.0.0.1:9", rows), str(tmp_path / "b"))
     with Store.open(tmp_path / "c"), pytest.raises(SynthError, match="writes here"):
         run(synth(simulator.url, rows), str(tmp_path / "c"))
+
+
+def test_the_account_of_a_run_that_is_under_way_adds_up(
+    simulator: SimulatorProcess, rows: Path, tmp_path: Path
+) -> None:
+    told = synth(simulator.url, rows, {"rollouts": 40, "max_tokens": 195}, progress_seconds=0.02)
+    seen: list[int] = []
+    run(told, str(tmp_path / "out"), progress=lambda _: seen.append(status(str(tmp_path / "out")).requests.replied))
+    assert len(set(seen)) > 2
+    assert seen == sorted(seen)
+
+
+def test_a_full_disk_is_told_in_a_line_and_the_next_run_goes_on(rows: Path, tmp_path: Path) -> None:
+    teacher = Scripted(lambda request: "so")
+    told = with_task(Answering(), rows)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        with pytest.raises(SynthError, match=r"(disk I/O error|disk is full); check the room"):
+            run(told, str(tmp_path / "out"), teachers={"teacher": teacher})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    account = run(told, str(tmp_path / "out"), teachers={"teacher": teacher})
+    assert account.items["answering"].accepted == FEW
 
 
 def test_it_runs_within_a_running_event_loop(simulator: SimulatorProcess, rows: Path, tmp_path: Path) -> None:

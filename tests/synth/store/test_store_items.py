@@ -8,6 +8,8 @@ import duckdb
 import pyarrow.parquet as pq
 
 from synth.items import Item, Outcome, Sample, SampleKind
+from synth.replies import Failure, Reply
+from synth.requests import Identity, Request
 from synth.store import Store, to_parquet
 from synth.store.parquet import CONTENTS, ITEMS, REQUESTS, SAMPLES
 
@@ -110,6 +112,30 @@ def test_parquet_has_its_schema_also_when_empty(tmp_path: Path) -> None:
         )
     for name, schema in (("samples", SAMPLES), ("items", ITEMS), ("requests", REQUESTS), ("contents", CONTENTS)):
         assert pq.read_schema(tmp_path / "out" / name / "00000.parquet").equals(schema)
+
+
+def test_parquet_tells_of_each_request_whether_it_was_replied_to_failed_or_is_pending(tmp_path: Path) -> None:
+    identity = Identity(model="m", revision="r")
+    with Store.open(tmp_path / "store") as store:
+        task = store.items.task("t", "kind", OURS)
+        for rollout in range(3):
+            request = Request(prompt="asked", rollout=rollout, temperature=0.5, teacher="big")
+            key = request.key(identity)
+            row = store.answers.ask(key, request, identity, task=task, item="a", run=1)
+            if rollout == 0:
+                store.answers.reply(row, Reply(key=key, text="so", finish_reason="stop", ids=(1, 2), seed=3), 1)
+            if rollout == 1:
+                store.answers.fail(row, Failure(key=key, stage="wait", error="HTTP 503"), 1)
+        assert to_parquet(store, str(tmp_path / "out")) == {"samples": 0, "items": 0, "requests": 3, "contents": 1}
+    found = duckdb.sql(
+        f"SELECT rollout, teacher, model, state, error, text, ids, asked ->> 'prompt' FROM "
+        f"'{tmp_path}/out/requests/*.parquet' JOIN '{tmp_path}/out/contents/*.parquet' USING (content) ORDER BY rollout"
+    ).fetchall()
+    assert found == [
+        (0, "big", "m", "replied", None, "so", [1, 2], "asked"),
+        (1, "big", "m", "failed", "wait: HTTP 503", None, None, "asked"),
+        (2, "big", "m", "pending", None, None, None, "asked"),
+    ]
 
 
 def test_parquet_is_the_same_bytes_whatever_order_things_were_concluded_in(tmp_path: Path) -> None:
