@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 def run(settings: Any, out: str, *, say: Say | None = None) -> Account:
     """Run, or go on. Raises UserError in a line."""
-    from synth.running import run as run_tasks
+    from synth.whole import run as run_tasks
 
     account: Account = _told(lambda: run_tasks(settings, out, say=say or _line))
     return account
@@ -35,7 +35,7 @@ def plan(settings: Any, out: str) -> Plan:
 
 
 def verify(settings: Any, out: str) -> Account:
-    from synth.running import verify as verify_anew
+    from synth.whole import verify as verify_anew
 
     account: Account = _told(lambda: verify_anew(settings, out, say=_line))
     return account

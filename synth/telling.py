@@ -7,6 +7,7 @@ told(store) keys:
     tokens                        {task: [{tokens, accepted, rejected}]}, samples by powers of two of their tokens
     passes                        {task: [{k, pass_at_k, low, high}]}
     ends                          {task: {reason: samples}}
+    trust                         planted rates and golds in doubt; see synth.trust
     selection                     counts, comparison, shares and residuals; null without one
     examples                      [{task, item, outcome, reason, prompt, answer, figures}], some of each reason
 """
@@ -22,10 +23,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import xxhash
 
+from shards.store import join, read_json
 from synth.items import Outcome
 from synth.made import selected
 from synth.requests import Identity
 from synth.rows import Row
+from synth.trust import FILE as TRUST
 
 if TYPE_CHECKING:
     from synth.selection import Selected, Selection
@@ -54,6 +57,7 @@ def told(store: Store) -> dict[str, Any]:
         "tokens": {task: _by_length(counts) for task, counts in sorted(made.tokens.items())},
         "passes": {task: _passes(pairs) for task, pairs in sorted(made.judged.items())},
         "ends": {task: dict(sorted(counts.items())) for task, counts in sorted(made.ends.items())},
+        "trust": read_json(join(str(store.folder), TRUST)) or {"planted": [], "gold_errors": [], "judged_items": 0},
         "selection": None if found is None else _selection(found),
         "examples": list(made.examples()),
     }
@@ -98,9 +102,19 @@ def facts_of(told: Mapping[str, Any]) -> dict[str, Any]:
         "not_accepted": dict(sum((Counter(ends) for ends in told["ends"].values()), Counter[str]())),
         "run": {"requests": account["requests"]["sent"], "seconds": account["seconds"], "cost": account["cost"]},
     }
+    for one in told["trust"]["planted"]:
+        facts[f"verifier_{one['kind']}_on_planted_answers"] = {
+            "false positives": _of(one["false_positive"]),
+            "false negatives": _of(one["false_negative"]),
+            "errors": one["errors"],
+        }
     for task, passes in told["passes"].items():
         facts[f"pass_at_k_of_{task}"] = {f"pass@{one['k']}": one["pass_at_k"] for one in passes}
     return facts
+
+
+def _of(rate: Mapping[str, Any]) -> str:
+    return f"{rate['count']} of {rate['total']} (95% interval {rate['low']:.4f} to {rate['high']:.4f})"
 
 
 @dataclass
