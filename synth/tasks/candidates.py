@@ -30,9 +30,10 @@ Stage = Generator[Effect, Any, "list[Candidate]"]
 class Candidate:
     """A row in the making.
 
-    keys: the requests so far. at: number of whatever it came from, free for the flow's use. text: what was made last
-    (an instruction, a translation). asked: the conversation that is answered. messages: the prompt that it is trained
-    on. reply, parsed: of the last request. outcome: accepted while nothing speaks against it.
+    keys: the requests so far; the one whose reply is trained on stands last, as costs are counted by it. at: number of
+    whatever it came from, free for the flow's use. text: what was made last (an instruction, a translation). asked:
+    the conversation that is answered. messages: the prompt that it is trained on. reply, parsed: of the last request.
+    outcome: accepted while nothing speaks against it.
     """
 
     keys: tuple[str, ...] = ()

@@ -53,5 +53,5 @@ def graded(
 
 
 def _scored(one: Candidate, opinion: Opinion[float]) -> Candidate:
-    one = replace(one, keys=(*one.keys, *opinion.keys))
+    one = replace(one, keys=(*one.keys[:-1], *opinion.keys, *one.keys[-1:]))
     return one.failed("judge.unscored", opinion.reason) if opinion.value is None else one.told(score=opinion.value)

@@ -106,7 +106,7 @@ def _sample(item: Item, number: int, pair: Pair) -> Sample:
     chosen, rejected = pair
     better, worse = chosen.figures["score"], rejected.figures["score"]
     figures = {"margin": better - worse, "score": better, "score_rejected": worse}
-    sample = replace(chosen, keys=(*chosen.keys, *rejected.keys), figures=figures).sample(item, number, SampleKind.PAIR)
+    sample = replace(chosen, keys=(*rejected.keys, *chosen.keys), figures=figures).sample(item, number, SampleKind.PAIR)
     tokens = sample.tokens + (rejected.reply.completion_tokens if rejected.reply else 0)
     return replace(
         sample, messages=chosen.messages, chosen=chosen.turn(), rejected=rejected.turn(), tokens=tokens,

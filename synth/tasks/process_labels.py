@@ -93,7 +93,7 @@ class ProcessLabels:
         groups = [done[at * self.completions :][: self.completions] for at in range(len(prefixes))]
         keys = tuple(key for one in done for key in one.keys)
         labels = [*map(self._label, groups), _own(solution)]
-        return _sample(item, replace(solution, keys=(*solution.keys, *keys)), steps, labels)
+        return _sample(item, replace(solution, keys=(*keys, *solution.keys)), steps, labels)
 
     def _completion(self, one: Candidate) -> Request:
         turn = {"role": "assistant", "content": one.text}
