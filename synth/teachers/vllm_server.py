@@ -24,7 +24,7 @@ from synth.teachers.vllm_process import ServerProcess
 WATCH_SECONDS: Final = 0.5
 TELL_SECONDS: Final = 15.0
 STARTS_IN_A_ROW: Final = 3
-"""A server that dies this often without having answered between is given up: something is wrong with it, not bad luck."""
+"""A server that dies this often without having answered between is given up: that is no bad luck."""
 
 
 class ServedTeacher:
