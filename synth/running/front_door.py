@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, suppress
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final
 
 from synth.errors import SynthError
 from synth.requests import Request
 from synth.running.accounts import Account, ConservationError, account_of
+from synth.running.anywhere import anywhere
 from synth.running.asking import Asker
 from synth.running.checking import Checker, Verify
 from synth.running.driver import PASSES, Driver
@@ -23,8 +23,8 @@ from synth.store import Store
 from synth.teachers.teacher import Teacher
 from synth.teachers.vllm_prefixes import prefix_key
 
-Made = TypeVar("Made")
-CAPACITY_OF_NONE = 64
+CAPACITY_OF_NONE: Final = 64
+"""Where a run has no teachers at all."""
 
 
 def run(
@@ -42,9 +42,7 @@ def run(
     Raises SynthError for what the user can mend, ConservationError where rows do not add up. Ctrl-C ends it with all
     that was replied stored.
     """
-    return _anywhere(
-        _Run(settings, out, say, progress, check=check, version=version, teachers=teachers, order=order).go
-    )
+    return anywhere(_Run(settings, out, say, progress, check=check, version=version, teachers=teachers, order=order).go)
 
 
 def verify(
@@ -55,7 +53,7 @@ def verify(
 
     Items that lack a reply stay as they are.
     """
-    return _anywhere(_Run(settings, out, say, None, check=check, version=version, anew=True).go)
+    return anywhere(_Run(settings, out, say, None, check=check, version=version, anew=True).go)
 
 
 def status(out: str) -> Account:
@@ -216,40 +214,3 @@ def _conserved(store: Store, run: int, driver: Driver, meter: Meter) -> None:
     for what, (counted, there) in pairs.items():
         if counted != there:
             raise ConservationError(f"{what}: {counted} were counted, {there} are stored; keep the folder, it is a bug")
-
-
-def _anywhere(work: Callable[[], Coroutine[Any, Any, Made]]) -> Made:
-    """Run a coroutine to its end, in this thread or, where an event loop runs here, in one of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    made: list[Made] = []
-    raised: list[BaseException] = []
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-
-    async def noted() -> Made:
-        task = asyncio.current_task()
-        assert task is not None
-        started.append((asyncio.get_running_loop(), task))
-        return await work()
-
-    def in_thread() -> None:
-        try:
-            made.append(asyncio.run(noted()))
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=in_thread, name="synth.running")
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        for loop, task in started:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-    if raised:
-        raise raised[0]
-    return made[0]

@@ -158,15 +158,28 @@ def test_equal_requests_in_flight_are_asked_once_and_the_capacity_is_kept(tmp_pa
     assert teacher.peak <= teacher.capacity
 
 
-def test_faults_of_servers_lose_no_row(rows: Path, tmp_path: Path) -> None:
+def lose_nothing(folder: Path, rows: int, in_flight: int, timeout_seconds: float) -> None:
+    """A tenth of refusals and resets, and a fiftieth of hangs."""
+    write_rows(folder / "rows.jsonl", rows)
     faults = Faults(too_many=0.034, server_error=0.033, reset=0.033, hang=0.02)
     with SimulatorProcess(SimulatorSettings(known=known(), faults=faults, speech=Speech(words=5))) as failing:
-        told = synth(failing.url, rows)
-        teacher = dataclasses.replace(told.teachers["teacher"], timeout_seconds=0.7)
-        account = run(dataclasses.replace(told, teachers={"teacher": teacher}), str(tmp_path / "out"))
-        assert sum(failing.stats()["faults"].values()) > 10
-    assert (account.items["answering"].accepted, account.samples["answering"].accepted) == (FEW, 4 * FEW)
-    assert account.requests.replied == 4 * FEW
+        told = settings(failing.url, folder / "rows.jsonl", in_flight=in_flight)
+        told["teachers"]["teacher"]["timeout_seconds"] = timeout_seconds
+        account = run(validated(Synth, told, ""), str(folder / "out"))
+        stats = failing.stats()
+    assert sum(stats["faults"].values()) > 0.08 * 4 * rows
+    assert set(stats["replies"].values()) == {1}
+    assert (account.items["answering"].accepted, account.samples["answering"].accepted) == (rows, 4 * rows)
+    assert account.requests.replied == 4 * rows
+
+
+def test_faults_and_hangs_of_servers_lose_no_row(tmp_path: Path) -> None:
+    lose_nothing(tmp_path, FEW, 32, 0.7)
+
+
+@pytest.mark.heavy
+def test_faults_and_hangs_during_five_thousand_requests_lose_no_row(tmp_path: Path) -> None:
+    lose_nothing(tmp_path, 1250, 256, 2.0)
 
 
 def test_a_failed_request_is_told_and_asked_again_by_the_next_run_alone(rows: Path, tmp_path: Path) -> None:
