@@ -121,14 +121,17 @@ def letter_of(answer: str, settings: Choices) -> Found:
     if said:
         several = len(set(said)) > 1 and settings.several == "refuse"
         return Found(letter=AMBIGUOUS if several else said[-1], how=found[0].how)
-    lines = [line for line in answer[-TAIL_CHARS:].splitlines() if line.strip()]
-    for line in lines[-1:] + lines[:1]:
+    tail = answer[-TAIL_CHARS:]
+    mentioned = [next(filter(None, groups)) for groups in _MENTIONED.findall(tail)]
+    mentioned = [letter for letter in mentioned if letter in letters]
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    ends = lines[-1:] + lines[:1]
+    # A line that only starts with a letter may be one of a list of options, or go on to another letter.
+    for line in [*filter(_is_letter, ends), *(ends if len(set(mentioned)) <= 1 else [])]:
         if letter := _leading(line, letters, texts):
             return Found(letter=letter, how="alone")
-    if lines and len(lines) == 1 and (named := _by_text(lines[0], texts, letters)):
+    if len(lines) == 1 and (named := _by_text(lines[0], texts, letters)):
         return Found(letter=named if len(named) == 1 else AMBIGUOUS, how="alone")
-    mentioned = [next(filter(None, groups)) for groups in _MENTIONED.findall(answer[-TAIL_CHARS:])]
-    mentioned = [letter for letter in mentioned if letter in letters]
     several = len(set(mentioned)) > 1 and settings.mentions == "refuse"
     return Found(letter=AMBIGUOUS if several else (mentioned[-1] if mentioned else ""), how="mentioned")
 
@@ -150,6 +153,10 @@ def _in_mark(mark: Mark, letters: str, texts: Sequence[str]) -> str:
         return start[1]
     inside = {letter for letter in _LETTER.findall(text) if letter in letters} if mark.how != "stated" else set()
     return inside.pop() if len(inside) == 1 else AMBIGUOUS if inside else ""
+
+
+def _is_letter(line: str) -> bool:
+    return len(line) < 80 and _ONLY.match(line) is not None
 
 
 def _leading(text: str, letters: str, texts: Sequence[str]) -> str:

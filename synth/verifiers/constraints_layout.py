@@ -58,7 +58,7 @@ def number_placeholders(answer: str, *, num_placeholders: Count) -> bool:
 def postscript(answer: str, *, postscript_marker: Phrase) -> bool:
     """A line starts with the marker and says something behind it. Full stops and spaces in P.S. may be left out."""
     marked = [re.escape(character) for character in postscript_marker if character not in ". "]
-    pattern = r"^[ \t*_]*" + r"[. ]{0,2}".join(marked) + r"(?![^\W_])[.:*_ \t]*\S"
+    pattern = r"^[ \t*_]*" + r"[. ]{0,2}".join(marked) + r"(?![^\W_])[.:*_ \t]*+\S"
     return re.search(pattern, answer, re.IGNORECASE | re.MULTILINE) is not None
 
 

@@ -26,7 +26,7 @@ _ENDS = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|inc|ltd|co|no|vol|fig|eq|approx|dept|est|gen|col|rev|hon|cf|al)"
-    r"|\b[a-z]|\b(?:[a-z]\.)+[a-z])\.$",
+    r"|(?-i:\b[A-Z])|\b(?:[a-z]\.)+[a-z])\.$",
     re.IGNORECASE,
 )
 _NO_BORDERS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"

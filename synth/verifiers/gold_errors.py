@@ -75,7 +75,7 @@ class Suspicion:
     group: int | None
 
 
-def gold_errors(rows: Iterable[Mapping[str, Any]], settings: GoldErrors | None = None) -> list[Suspicion]:
+def suspect_golds(rows: Iterable[Mapping[str, Any]], settings: GoldErrors | None = None) -> list[Suspicion]:
     """A row for each that comes in, in the same order.
 
     rows: item (id); agrees, a bool for each rollout, whether its answer is right by the gold (None: the verifier
@@ -193,7 +193,8 @@ def _largest_table(most: int, theta: float) -> Numbers:
     at_most = weights / weights[most]
     chances = np.diff(at_most, axis=0, prepend=0.0).T
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(chances, 1e-300))
+        logs: Numbers = np.log(np.maximum(chances, 1e-300))
+    return logs
 
 
 _MEANS: Final = tuple(np.linspace(0.05, 0.95, 19))

@@ -64,8 +64,10 @@ class Json:
             schema = settings.schema if gold is None else _mapping(gold)
             # Sorted, as the cache goes by the text.
             validator = _validator(json.dumps(schema, sort_keys=True), settings.formats)
-        except (ValueError, TypeError, RecursionError) as error:
-            return Verdict(outcome=Outcome.ERROR, reason=error.reason if isinstance(error, BadSchema) else "schema_bad")
+        except BadSchema as error:
+            return Verdict(outcome=Outcome.ERROR, reason=error.reason)
+        except Exception:  # whatever a row has for a schema breaks its own row, and no other
+            return Verdict(outcome=Outcome.ERROR, reason="schema_bad")
         try:
             value = strict_json(json_part(answer, settings.part))
         except NotJson as error:
@@ -110,7 +112,7 @@ def strict_json(text: str) -> Any:
 
 def _deeper_than(value: Any, depth: int) -> bool:
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(depth):
         level = [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]
         if not level:
             return False

@@ -26,7 +26,8 @@ class Language:
     min_score: probability below which an identification says nothing. Source: FineWeb (arXiv:2406.17557), .65.
     max_foreign_script: share of letters in scripts that are neither the language's nor Latin; 5% is where
         open-instruct's filter of Chinese characters drops a row.
-    max_other_paragraphs: share of letters in paragraphs that are identified as another language.
+    max_other_paragraphs: share of letters in paragraphs that are identified as another language; from half on that
+        is what the answer is in.
     """
 
     language: str = ""
@@ -37,7 +38,7 @@ class Language:
 
 
 class Languages:
-    """Right if the answer is identified as the wanted language, with little of another in it.
+    """Right if the answer's paragraphs are identified as the wanted language, with little of another in it.
 
     gold: the language, or None for the option's or the prompt's. Unscored, never wrong: a prompt or answer that is too
     short or too odd to be identified (filters.identify abstains), or identified with less than min_score.
@@ -70,29 +71,36 @@ def _wanted(named: str, settings: Language) -> Told | None:
     if named:
         return Told(language=code(named), script=named.partition("_")[2], score=1.0, letters=0)
     asked = told([prose(settings.prompt)])[0] if settings.prompt.strip() else None
-    return asked if asked and asked.language != ABSTAINED and asked.score >= settings.min_score else None
+    return asked if asked and _is_known(asked, settings) else None
 
 
 def _judged(text: str, wanted: Told, settings: Language) -> Verdict:
-    paragraphs = [part for part in text.split("\n") if part.strip()]
-    whole, *parts = told([text, *paragraphs])
-    known = whole.language != ABSTAINED and whole.score >= settings.min_score
-    same = known and alike(whole.language, wanted.language)
-    script = whole.script if same else wanted.script
-    foreign = foreign_letters(text, script) / whole.letters
-    if known and not same:
-        return Verdict(outcome=Outcome.WRONG, reason="other_language", score=0.0)
-    if foreign > settings.max_foreign_script and (known or foreign * whole.letters >= FEW_LETTERS):
-        return Verdict(outcome=Outcome.WRONG, reason="foreign_script", score=1 - foreign)
+    parts = _known_parts(text, settings)
+    same = [part for part in parts if alike(part.language, wanted.language)]
+    known, total = sum(part.letters for part in parts), letters(text)
+    other = 1 - sum(part.letters for part in same) / known if known else 0.0
+    if other > 0.5:
+        return Verdict(outcome=Outcome.WRONG, reason="other_language", score=1 - other)
+    script = max(same, key=lambda part: part.letters).script if same else wanted.script
+    foreign = foreign_letters(text, script)
+    if foreign > settings.max_foreign_script * total and (known or foreign >= FEW_LETTERS):
+        return Verdict(outcome=Outcome.WRONG, reason="foreign_script", score=1 - foreign / total)
     if not known:
         return Verdict(outcome=Outcome.UNSCORED, reason="answer_abstained")
-    other = sum(part.letters for part in parts if _is_other(part, wanted, settings)) / whole.letters
-    outcome = Outcome.WRONG if other > settings.max_other_paragraphs else Outcome.RIGHT
-    return Verdict(
-        outcome=outcome, reason="mixed_paragraphs" if other > settings.max_other_paragraphs else "same", score=1 - other
-    )
+    mixed = other > settings.max_other_paragraphs
+    outcome = Outcome.WRONG if mixed else Outcome.RIGHT
+    return Verdict(outcome=outcome, reason="mixed_paragraphs" if mixed else "same", score=1 - other)
 
 
-def _is_other(part: Told, wanted: Told, settings: Language) -> bool:
-    known = part.language != ABSTAINED and part.score >= settings.min_score
-    return known and not alike(part.language, wanted.language)
+def _known_parts(text: str, settings: Language) -> list[Told]:
+    """The paragraphs whose language can be told, where they hold half of the letters; else the text as one, if its
+    can. Of a text in two languages an identification of the whole names either."""
+    paragraphs = told([part for part in text.split("\n") if part.strip()])
+    known = [part for part in paragraphs if _is_known(part, settings)]
+    if 2 * sum(part.letters for part in known) >= letters(text):
+        return known
+    return [part for part in told([text]) if _is_known(part, settings)]
+
+
+def _is_known(part: Told, settings: Language) -> bool:
+    return part.language != ABSTAINED and part.score >= settings.min_score

@@ -100,8 +100,8 @@ def exact(gold: Any, options: Mapping[str, Any]) -> Variants:
     letter less, a word less or a word more."""
     golds = [str(one) for one in gold] if isinstance(gold, list | tuple) else [str(gold)]
     text = golds[0].strip()
-    if not text:
-        return Variants()
+    if not _bare(text):
+        return Variants()  # signs alone: what is at their edges is for nobody to say
     right = [("as_written", text)]
     if options.get("case", "ignore") == "ignore":
         right += [("case", form) for form in (text.upper(), text.lower()) if form.casefold() == text.casefold()]

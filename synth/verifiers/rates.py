@@ -34,4 +34,6 @@ def rate(count: int, total: int) -> Rate:
     share = count / total
     middle = (share + z * z / (2 * total)) / (1 + z * z / total)
     half = z / (1 + z * z / total) * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return Rate(count=count, total=total, low=max(0.0, middle - half), high=min(1.0, middle + half))
+    # At none and at all the formula gives exactly 0 and 1, but for rounding.
+    low, high = 0.0 if count == 0 else middle - half, 1.0 if count == total else middle + half
+    return Rate(count=count, total=total, low=low, high=high)
