@@ -15,6 +15,8 @@ from synth.verifiers.verifier import read_options
 MAX_CHARS: Final = 5_000
 """Of a formula; none in MATH, GSM8K or the answers of math-verify's tests is above 700 (measured)."""
 
+_CROSS: Final = re.compile(r"(?<=\d) +x +(?=\d)")
+"""The letter between two numbers and apart from both: a cross, for no formula has it there."""
 _PLAIN = re.compile(r"([-+]?)\s*(\d{1,3}(?:,\d{3})+|\d{1,40})(?:\.(\d{0,40}))?")
 _PLAIN_FRACTION = re.compile(
     r"([-+]?)\s*(?:\\[dt]?frac\s*\{\s*([-+]?\d{1,40})\s*\}\s*\{\s*([-+]?\d{1,40})\s*\}|(\d{1,40})\s*/\s*(\d{1,40}))"
@@ -34,7 +36,7 @@ class Math:
     """
 
     kind = "math"
-    version = "1"
+    version = "2"
 
     def prepare(self) -> None:
         """Import what takes long, before a check's time runs."""
@@ -82,7 +84,7 @@ def _unwrapped(text: str) -> str:
     end = len(text)
     while ending := next((ending for ending in _ENDS if text.endswith(ending, 0, end)), ""):
         end -= len(ending)
-    return text[:end]
+    return _CROSS.sub(" \\\\times ", text[:end])
 
 
 def _plain_number(text: str) -> tuple[Fraction, int] | None:
