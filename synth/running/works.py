@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from synth.errors import SynthError
@@ -14,7 +14,6 @@ from synth.requests import digest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from synth.rollouts.settings import Rollouts
     from synth.running.settings import Rows, Synth
 
 OWN: Final = ("kind", "name", "rows")
@@ -37,22 +36,6 @@ class Allocating(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Schedule:
-    """Of synth.rollouts: hierarchical Beta-Binomial shares."""
-
-    settings: Rollouts
-
-    @property
-    def pilot_rollouts(self) -> int | None:
-        return self.settings.pilot_rollouts
-
-    def allocate(self, pilots: Sequence[tuple[int, int]], seed: int) -> Sequence[int]:
-        from synth.rollouts.allocating import allocate
-
-        return [int(count) for count in allocate(self.settings, pilots, seed).rollouts]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Work:
     """name: in the recipe, unique. kind: the task's own name."""
 
@@ -64,16 +47,9 @@ class Work:
 
     @property
     def allocating(self) -> Allocating | None:
-        """The task, where it allocates itself; or one of its settings that is a schedule with an allocation."""
-        from synth.rollouts.settings import Rollouts
-
-        if isinstance(self.task, Allocating):
-            return self.task if self.task.pilot_rollouts is not None else None
-        for one in getattr(self.task, "__dataclass_fields__", {}):
-            schedule = getattr(self.task, one)
-            if isinstance(schedule, Rollouts) and schedule.pilot_rollouts is not None:
-                return _Schedule(settings=schedule)
-        return None
+        """The task, where it shares rollouts out over all its items."""
+        task = self.task
+        return task if isinstance(task, Allocating) and task.pilot_rollouts is not None else None
 
     def fingerprint(self) -> bytes:
         """Of kind, version, settings, prompt templates and seed: items concluded under another are concluded anew."""
@@ -140,7 +116,7 @@ def validated(kind: type[Any], values: Any, where: str) -> Any:
         place = [*filter(None, [where]), *(str(part) for part in first["loc"])]
         wrong = first["msg"].removeprefix("Value error, ")
         if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-            known = ", ".join(getattr(kind, "__dataclass_fields__", {})) or "none"
+            known = ", ".join(one.name for one in fields(kind)) or "none"
             nested = len(first["loc"]) > 1
             wrong = "unknown; leave it out" if nested else f"unknown; the settings of {kind.__name__} are {known}"
         raise SynthError(": ".join([*filter(None, [".".join(place)]), wrong])) from None

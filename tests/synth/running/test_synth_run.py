@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic.dataclasses import dataclass
 
 from bench.synth_run import Answering, killed_again_and_again, known, settings, write_rows
 from synth.errors import SynthError
@@ -20,7 +19,6 @@ from synth.flows import Desk, Flow
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.replies import Failure, Reply, TeacherError
 from synth.requests import Identity, Request
-from synth.rollouts.settings import Rollouts
 from synth.running import Account, Synth, run, status, verify
 from synth.running.works import validated
 from synth.simulator import Faults, Latency, Rule, SimulatorProcess, SimulatorSettings, Speech
@@ -350,21 +348,15 @@ def test_an_allocation_follows_the_pilots_and_is_stored_once(
         assert store.connection.execute("SELECT trials, right, rollouts FROM allocations").fetchall() == pilots
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scheduled(Answering):
-    """With a schedule of synth.rollouts among its settings."""
-
-    schedule: Rollouts = Rollouts(allocation="hbn", mean_rollouts=8, pilot=4)
-
-    allocate = None  # type: ignore[assignment]
-
-
-def test_a_schedule_among_a_tasks_settings_shares_its_budget_out_exactly(rows: Path, tmp_path: Path) -> None:
-    teacher = Scripted(lambda request: str(request.rollout % 2 * 7))
-    account = run(
-        with_task(Scheduled(verifier="math"), rows), str(tmp_path / "out"), teachers={"teacher": teacher}, **VERIFIED
-    )  # type: ignore[arg-type]
+def test_distillation_with_shares_keeps_its_budget_exactly(
+    simulator: SimulatorProcess, rows: Path, tmp_path: Path
+) -> None:
+    told = settings(simulator.url, rows, in_flight=32)
+    told["tasks"] = [{"kind": "distill", "rollouts": {"allocation": "hbn", "mean_rollouts": 8, "pilot": 4}}]
+    told["rows"]["values"] = {"verifier": "math"}
+    account = run(validated(Synth, told, ""), str(tmp_path / "out"), **VERIFIED)  # type: ignore[arg-type]
     assert account.requests.sent == 8 * FEW
+    assert account.items["distill"].accepted > FEW / 2
     with Store.open(tmp_path / "out", read_only=True) as store:
         given = store.connection.execute("SELECT trials, rollouts FROM allocations").fetchall()
     assert {trials for trials, _ in given} == {4}
