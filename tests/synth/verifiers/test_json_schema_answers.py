@@ -130,3 +130,10 @@ VALUES = st.one_of(
 @given(st.dictionaries(NAMES, st.recursive(VALUES, lambda inner: st.dictionaries(NAMES, inner), max_leaves=5)))
 def test_any_object_taken_for_a_schema_gives_a_verdict(schema: dict[str, Any]) -> None:
     assert isinstance(verify("json_schema", schema, '{"a": 1}').outcome, Outcome)
+
+
+def test_a_schemas_catastrophic_pattern_ends_at_the_limit_as_an_error() -> None:
+    schema = {"type": "string", "pattern": "^(a|aa)+$"}
+    verdict = verify("json_schema", schema, '"' + "a" * 60 + '!"', limit_seconds=0.5)
+    assert verdict.outcome is Outcome.ERROR
+    assert verdict.seconds < 1.5
