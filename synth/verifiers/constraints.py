@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass
 from synth.verdicts import Outcome, Verdict
 from synth.verifiers.constraints_layout import LAYOUT
 from synth.verifiers.constraints_words import WORDS
+from synth.verifiers.language_text import told
 from synth.verifiers.verifier import read_options
 
 CONSTRAINTS: Final[dict[str, Any]] = {**WORDS, **LAYOUT}
@@ -49,6 +50,10 @@ class Constraints:
 
     kind = "constraints"
     version = "1"
+
+    def prepare(self) -> None:
+        """Load what tells languages before a check's time runs."""
+        told(["Some words of a language."])
 
     def verify(self, gold: Any, answer: str, options: Mapping[str, Any]) -> Verdict:
         settings = read_options(Following, options, kind=self.kind)

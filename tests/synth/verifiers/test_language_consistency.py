@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.verdicts import Outcome
-from synth.verifiers import verify
+from synth.verdicts import Check, Outcome
+from synth.verifiers import Workers, verify
 from synth.verifiers.language_text import code, foreign_letters, prose
 
 ENGLISH = "This is the answer to your question, and all of it stands in English."
@@ -117,3 +117,10 @@ def test_real_texts_are_right_in_their_own_language_and_never_in_another(shared:
     assert own.count(Outcome.WRONG) <= 0.02 * len(own)
     assert own.count(Outcome.UNSCORED) <= 0.02 * len(own)
     assert other.count(Outcome.RIGHT) == 0
+
+
+@pytest.mark.parametrize("kind", ["language", "constraints"])
+def test_workers_load_the_model_before_a_checks_time_runs(kind: str) -> None:
+    gold: Any = "en" if kind == "language" else [{"id": "language:response_language", "language": "en"}]
+    with Workers(processes=1, kinds=(kind,), limit_seconds=1.0) as workers:
+        assert workers.check_all([Check(kind=kind, gold=gold, answer=ENGLISH)])[0].outcome is Outcome.RIGHT
