@@ -55,7 +55,7 @@ def export(  # noqa: PLR0917 - typer reads options from parameters
     out: Made,
     destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="A new folder.")],
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="sft, prompt_completion, dpo, rlvr, documents or labels.")
+        str, typer.Option("--to", metavar="FORMAT", help="sft, prompt_completion, dpo, rlvr, documents, labels, steps.")
     ] = "sft",
     model: Annotated[
         str | None, typer.Option("--model", metavar="FOLDER", help="Whose tokenizer and template prove each row.")

@@ -12,6 +12,7 @@ ABOUT: Final = {
     "dpo": "Preference pairs: a prompt, a chosen and a rejected answer, a margin.",
     "rlvr": "Prompts with a ground truth and the name of the verifier that decides answers.",
     "documents": "Text for pretraining, made by rewriting or writing from documents.",
+    "steps": "Solutions in steps, each with a label of whether it leads to the right answer.",
     "labels": "Texts with a score, for training a classifier.",
 }
 MARKDOWN: Final = str.maketrans({one: f"\\{one}" for one in "\\`*_{}[]()<>#|!~"})

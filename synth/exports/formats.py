@@ -228,6 +228,40 @@ class Documents:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Solutions with a label a step, as TRL's trainer of process reward models takes them: prompt, completions, labels;
+    values, the share of completions from a step that ended right (Math-Shepherd's soft label)."""
+
+    takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.STEPS})
+    one_an_item: ClassVar[bool] = False
+    columns: ClassVar[list[tuple[str, pa.DataType]]] = [
+        ("prompt", MESSAGES),
+        ("completions", pa.list_(pa.large_string())),
+        ("labels", pa.list_(pa.bool_())),
+        ("values", pa.list_(pa.float64())),
+    ]
+
+    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
+        return _each(rows, self._one)
+
+    def _one(self, row: Row) -> Values:
+        try:
+            steps = json.loads(row.sample.facts["steps"])
+            told = {
+                "completions": [str(step["text"]) for step in steps],
+                "labels": [bool(step["hard"]) for step in steps],
+                "values": [float(step["soft"]) for step in steps],
+            }
+        except (KeyError, TypeError, ValueError):
+            raise RefusedRowError("export.no_steps") from None
+        if not steps:
+            raise RefusedRowError("export.no_steps")
+        check_text(*told["completions"])
+        turns = [turn for turn in row.sample.messages if turn.get("role") != "assistant"]
+        return {"prompt": messages(tuple(turns)), **told}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Labels:
     """Texts with a score, for a classifier that filters learn."""
 

@@ -7,18 +7,18 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as settings
 
-from synth.exports.formats import Documents, Dpo, Format, Labels, PromptCompletion, Rlvr, Sft
+from synth.exports.formats import Documents, Dpo, Format, Labels, PromptCompletion, Rlvr, Sft, Steps
 from synth.exports.licences import LicencePolicy, Terms
 from synth.exports.proof import Proof
 
-To = Literal["sft", "prompt_completion", "dpo", "rlvr", "documents", "labels"]
+To = Literal["sft", "prompt_completion", "dpo", "rlvr", "documents", "labels", "steps"]
 
 
 @settings(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class Export:
     """How samples become a dataset.
 
-    to: sft (messages), prompt_completion, dpo, rlvr, documents or labels.
+    to: sft (messages), prompt_completion, dpo, rlvr, documents, labels or steps.
     model: folder with the tokenizer and chat template that the data is for; sft then has input_ids and loss_mask, and
         sft and dpo are proved row by row. None proves nothing, and the card says so.
     chat_template: a shipped one by name or a Jinja file, in place of the model's own.
@@ -46,6 +46,6 @@ class Export:
             _ = proof.reading
         made: dict[str, Format] = {
             "sft": Sft(proof=proof), "prompt_completion": PromptCompletion(), "dpo": Dpo(proof=proof), "rlvr": Rlvr(),
-            "documents": Documents(), "labels": Labels(),
+            "documents": Documents(), "labels": Labels(), "steps": Steps(),
         }  # fmt: skip
         return made[self.to]

@@ -13,7 +13,7 @@ from jobs.errors import UserError, nearest
 from jobs.verbs import paper
 from jobs.verbs.synth import told
 
-FORMATS = ("sft", "prompt_completion", "dpo", "rlvr", "documents", "labels")
+FORMATS = ("sft", "prompt_completion", "dpo", "rlvr", "documents", "labels", "steps")
 
 
 def run(

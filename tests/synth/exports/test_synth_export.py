@@ -212,6 +212,19 @@ def test_documents_and_labels_and_completions(tmp_path: Path) -> None:
     assert (told["prompt"], told["completion"][0]["content"]) == ([USER], "It is 42. (0)")
 
 
+def test_steps_have_a_label_each_and_torn_ones_are_refused(tmp_path: Path) -> None:
+    answer = {"role": "assistant", "content": "6 times 7 is 42."}
+    told = [{"text": "6 times 7", "soft": 0.5, "hard": True}, {"text": " is 43.", "soft": 0.0, "hard": False}]
+    right = row(kind=SampleKind.STEPS, messages=(USER, answer), facts={"steps": json.dumps(told)})
+    torn = row(1, kind=SampleKind.STEPS, messages=(USER, answer), facts={"steps": "[{"})
+    account = export([right, torn], str(tmp_path / "out"), Export(to="steps", max_refused=0.5, terms=OPEN))
+    assert account.refused == {"export.no_steps": 1}
+    [made] = read(tmp_path / "out")
+    assert made["completions"] == ["6 times 7", " is 43."]
+    assert (made["labels"], made["values"]) == ([True, False], [0.5, 0.0])
+    assert [turn["content"] for turn in made["prompt"]] == [USER["content"]]
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_files_hold_as_many_rows_as_asked_and_the_digest_does_not_depend_on_them(tmp_path: Path, count: int) -> None:
     rows = [row(number) for number in range(count)]
