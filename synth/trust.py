@@ -105,9 +105,9 @@ def _driven(flow: Generator[Sequence[Check], Any, list[int | None]], check_all: 
 
 
 def _suspicions(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    from synth.verifiers.gold_errors import gold_errors
+    from synth.verifiers.gold_errors import suspect_golds
 
     found = [
-        {**asdict(one), "task": row["task"]} for one, row in zip(gold_errors(table), table, strict=True) if one.flag
+        {**asdict(one), "task": row["task"]} for one, row in zip(suspect_golds(table), table, strict=True) if one.flag
     ]
     return sorted(found, key=lambda one: (-one["odds"], one["task"], one["item"]))[:MOST_SUSPICIONS]

@@ -247,8 +247,8 @@ class Steps:
     def _one(self, row: Row) -> Values:
         try:
             steps = json.loads(row.sample.facts["steps"])
+            texts = [str(step["text"]) for step in steps]
             told = {
-                "completions": [str(step["text"]) for step in steps],
                 "labels": [bool(step["hard"]) for step in steps],
                 "values": [float(step["soft"]) for step in steps],
             }
@@ -256,9 +256,9 @@ class Steps:
             raise RefusedRowError("export.no_steps") from None
         if not steps:
             raise RefusedRowError("export.no_steps")
-        check_text(*told["completions"])
+        check_text(*texts)
         turns = [turn for turn in row.sample.messages if turn.get("role") != "assistant"]
-        return {"prompt": messages(tuple(turns)), **told}
+        return {"prompt": messages(tuple(turns)), "completions": texts, **told}
 
 
 @dataclass(frozen=True, kw_only=True)
