@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from synth.rollouts.history import Rollout, counts
+from synth.rollouts.history import Rollout, counts, in_waves
 from synth.rollouts.settings import Tempering
 
 if TYPE_CHECKING:
@@ -75,39 +75,44 @@ def drawn_number(seed: int, wave: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatEffect:
-    """How success goes with temperature within prompts. slope: change of the share of right answers with a doubling
-    of the temperature; standard_error: of it, over prompts. falls: it is below 0 by more than 3 of them."""
+    """What heat does to prompts that had no right answer yet, which tempering heats. slope: change of the share of
+    right answers with a doubling of the temperature; standard_error: of it. waves: of one prompt each, compared.
+    falls: it is below 0 by more than 2 standard errors; tempering does harm there, and colder is better."""
 
     slope: float
     standard_error: float
-    prompts: int
+    waves: int
 
     @property
     def falls(self) -> bool:
-        return self.prompts > 1 and self.slope < -3 * self.standard_error
+        return self.slope < -2 * self.standard_error
 
 
-def heat_effect(histories: Sequence[Sequence[Rollout]]) -> HeatEffect:
-    """Of prompts' rollouts in the order of asking.
+def heat_effect(histories: Sequence[Sequence[Rollout]], wave: int) -> HeatEffect:
+    """Of prompts' rollouts in the order of asking, in waves of this size, tempered.
 
-    The schedule heats what failed and cools what succeeded, so that regression over all of it would find heat harmful
-    with any teacher. In the first wave the temperature is a draw of the prior that knows nothing of the prompt: that
-    wave alone is compared, between prompts.
+    Heat follows failure, so that a regression over all of it would find heat harmful with any teacher. But prompts
+    that failed equally often so far get draws of the same posterior: among those temperature is as in an experiment.
+    They are compared with each other alone, and what they tell is pooled.
     """
     import numpy as np
 
-    logs, shares = [], []
+    groups: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for history in histories:
-        first = [one for one in history if one.temperature == history[0].temperature]
-        right, wrong = counts(first)
-        if right + wrong and history[0].temperature > 0:
-            logs.append(math.log2(history[0].temperature))
-            shares.append(right / (right + wrong))
-    if len(logs) < 3 or min(logs) == max(logs):
-        return HeatEffect(slope=0.0, standard_error=math.inf, prompts=len(logs))
-    heat = np.array(logs) - np.mean(logs)
-    share = np.array(shares) - np.mean(shares)
+        failed = 0
+        for at, one in enumerate(in_waves(history, wave)):
+            right, wrong = counts(one)
+            if right + wrong and one[0].temperature > 0:
+                told = (math.log2(one[0].temperature), right / (right + wrong))
+                groups.setdefault((at, failed), []).append(told)
+            failed += wrong
+            if right:
+                break
+    centred = [np.array(told) - np.mean(told, axis=0) for (at, _), told in groups.items() if at and len(told) > 1]
+    heat, share = np.vstack([np.zeros((0, 2)), *centred]).T
+    free = len(heat) - len(centred) - 1
+    if free < 1 or not np.any(heat):
+        return HeatEffect(slope=0.0, standard_error=math.inf, waves=len(heat))
     slope = float(heat @ share / (heat @ heat))
     rest = share - slope * heat
-    error = math.sqrt(float(rest @ rest / (heat @ heat)) / (len(logs) - 2))
-    return HeatEffect(slope=slope, standard_error=error, prompts=len(logs))
+    return HeatEffect(slope=slope, standard_error=math.sqrt(float(rest @ rest / (heat @ heat)) / free), waves=len(heat))

@@ -44,12 +44,17 @@ def next_wave(
 
     seed: of the item (Desk.seed). temperature: of the requests themselves, which tempering goes by unless it has a
     reference of its own. allocated: rollouts that the prompt gets in all (Desk.rollouts); None follows the settings.
-    Raises SynthError where tempering has nothing to heat, a temperature of 0.
+    Raises SynthError where tempering has nothing to heat, a temperature of 0; and where rollouts are to be shared out
+    and this prompt was given none.
     """
     asked = len(history)
     if allocated is not None:
         left = allocated - asked
         return Wave(temperatures=(None,) * left) if left > 0 else Stop(reason="allocated")
+    if settings.allocation != "each":
+        raise SynthError(
+            "rollouts.allocation: hbn, but this prompt was given no rollouts; run its pilot, or set allocation: each"
+        )
     if reason := _ended(settings, history):
         return Stop(reason=reason)
     size = min(settings.wave - asked % settings.wave, settings.cap - asked)
