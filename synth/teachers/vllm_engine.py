@@ -44,7 +44,7 @@ class EngineTeacher:
         self._identity = settings.identity()
         self._stepping: Stepping | None = None
         self._room = asyncio.Semaphore(settings.max_in_flight)
-        self._waiting: dict[str, asyncio.Future[Reply | Failure]] = {}
+        self._waiting: dict[str, tuple[str, asyncio.Future[Reply | Failure]]] = {}
         self._told: list[tuple[asyncio.Future[Reply | Failure], Reply | Failure]] = []
         self._watch: asyncio.Task[None] | None = None
         self._mourner: subprocess.Popen[bytes] | None = None
@@ -57,6 +57,12 @@ class EngineTeacher:
     @property
     def capacity(self) -> int:
         return self._settings.max_in_flight
+
+    @property
+    def tokenizer(self) -> Any:
+        """The model's, as transformers has it; only once it is open."""
+        assert self._stepping is not None
+        return self._stepping.engine.get_tokenizer()
 
     async def open(self) -> None:
         """Load the model: seconds for a small one, minutes for a large one. template_digest is known afterwards."""
@@ -111,7 +117,7 @@ class EngineTeacher:
         future: asyncio.Future[Reply | Failure] = asyncio.get_running_loop().create_future()
         done = self._done(future)
         number = stepping.submit(Work(key=key, request=request, seed=seed_of(key), done=done))
-        self._waiting[number] = future
+        self._waiting[number] = (key, future)
         try:
             async with asyncio.timeout(timeout_seconds):
                 return await future
@@ -145,9 +151,9 @@ class EngineTeacher:
                 return
 
     def _give_up(self, error: str) -> None:
-        for future in self._waiting.values():
+        for key, future in self._waiting.values():
             if not future.done():
-                future.set_result(Failure(key="", stage="wait", error=error))
+                future.set_result(Failure(key=key, stage="wait", error=error))
 
     def _make(self) -> tuple[Any, Prompts]:
         settings, in_process = self._settings, self._in_process
