@@ -54,11 +54,11 @@ def export(out: str, destination: str, made: Export) -> tuple[Exported, Selected
     def write() -> tuple[Exported, Selected | None]:
         from synth.made import export as write_dataset
         from synth.store import Store
-        from synth.telling import facts_of, selection_of, settings_of, told
+        from synth.telling import facts_of, selection_of, told
 
         with Store.open(out, read_only=True) as store:
             facts = {"name": os.path.basename(os.path.abspath(out)), **facts_of(told(store))}
-            return write_dataset(store, destination, made, selection_of(settings_of(store)), facts)
+            return write_dataset(store, destination, made, selection_of(store.runs.settings()), facts)
 
     written: tuple[Exported, Selected | None] = _told(write)
     return written

@@ -45,7 +45,7 @@ def told(store: Store) -> dict[str, Any]:
     """Of all samples of a store; one pass over them, and one more where there is a selection."""
     from synth.running.accounts import account_of
 
-    settings = settings_of(store)
+    settings = store.runs.settings()
     rows, found = selected(store, selection_of(settings))
     made = _Made()
     for row in rows:
@@ -61,14 +61,6 @@ def told(store: Store) -> dict[str, Any]:
         "selection": None if found is None else _selection(found),
         "examples": list(made.examples()),
     }
-
-
-def settings_of(store: Store) -> dict[str, Any]:
-    """Of the last run into the store, as JSON; {} where there was none."""
-    from synth.store.packing import unpack_json
-
-    row = store.connection.execute("SELECT settings FROM runs ORDER BY id DESC LIMIT 1").fetchone()
-    return {} if row is None else dict(unpack_json(row[0]))
 
 
 def selection_of(settings: Mapping[str, Any]) -> Selection | None:
