@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as trying
 from hypothesis import strategies as st
 
 from synth.errors import SynthError
@@ -43,6 +44,7 @@ def test_between_and_beyond_the_published_budgets_pilot_and_weight_go_on_without
         design_of(1)
 
 
+@trying(deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from([0.0, 0.1, 0.25]), st.floats(0, 0.25)), min_size=1, max_size=6),
     st.integers(0, 12), st.integers(2, 20),
@@ -80,13 +82,13 @@ def test_prompts_without_variance_share_evenly_and_equals_by_the_seed() -> None:
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_variance_is_never_above_that_of_equal_shares_and_nothing_is_biased(name: str, budget: int) -> None:
     draw = np.random.default_rng([budget, len(name)])
-    settings = Rollouts(allocation="hbn", mean_rollouts=budget, cap=100 * budget)
+    shared = Rollouts(allocation="hbn", mean_rollouts=budget, cap=100 * budget)
     ratios, errors = [], []
     for at in range(200):
         chances = POPULATIONS[name](draw, PROMPTS)
         variances = chances * (1 - chances)
         pilot = draw.binomial(design_of(budget).pilot, chances)
-        given = allocate(settings, [(design_of(budget).pilot, int(right)) for right in pilot], at)
+        given = allocate(shared, [(design_of(budget).pilot, int(right)) for right in pilot], at)
         design = given.design
         rest = given.rollouts - design.pilot
         assert given.rollouts.sum() == budget * PROMPTS

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings as trying
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -161,6 +162,7 @@ def test_the_last_wave_ends_at_the_cap_and_an_allocation_goes_before_it() -> Non
     assert not Stop(reason="cap").gave_up
 
 
+@trying(deadline=None)
 @given(
     st.lists(st.sampled_from([RIGHT, WRONG, ERROR, UNSCORED, FAILED, CUT]), max_size=40),
     st.integers(1, 9), st.integers(0, 9), st.integers(0, 2**63), st.booleans(),
