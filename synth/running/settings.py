@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
@@ -95,6 +96,13 @@ class Synth:
     progress_seconds: between two lines of progress.
     """
 
+    name: ClassVar[str] = "synth"
+    version: ClassVar[int] = 1
+    free: ClassVar[frozenset[str]] = frozenset(
+        {"budget", "checking", "open_items", "stop_after_failures", "progress_seconds"}
+    )
+    """What changes no row that is made."""
+
     teachers: dict[str, TeacherSettings] = Field(default_factory=dict)
     tasks: Annotated[tuple[Any, ...], Field(min_length=1)]
     rows: Rows | None = None
@@ -112,6 +120,14 @@ class Synth:
 
         works_of(self)
         return self
+
+    def files(self) -> tuple[str, ...]:
+        """The files of all rows that are named here. Raises SynthError where there are none."""
+        from synth.running.rows import files_of
+
+        told = [self.rows, *(one["rows"] for one in self.tasks if isinstance(one, Mapping) and one.get("rows"))]
+        sources = [name for one in told if one for name in (one.files if isinstance(one, Rows) else one["files"])]
+        return tuple(dict.fromkeys(file for source in sources for file in files_of(source)))
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, the way a recipe says them."""
