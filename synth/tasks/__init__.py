@@ -21,6 +21,7 @@ TASKS: Final[dict[str, str]] = {
     "persona": "synth.tasks.persona:Persona",
     "preference": "synth.tasks.preference:Preference",
     "process_labels": "synth.tasks.process_labels:ProcessLabels",
+    "rephrase": "synth.tasks.rephrase:Rephrase",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
     "translated": "synth.tasks.translated:Translated",
 }

@@ -1,0 +1,90 @@
+"""What holds for tasks on documents, critique, rubrics and dialogues, whatever a teacher replies."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synth.flows import Desk, Task
+from synth.items import Item, Outcome
+from synth.requests import Request, digest
+from synth.tasks import load
+from synth.verdicts import Check, Verdict
+from synth.verdicts import Outcome as Says
+from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, same
+
+TEXT = "Ada Lovelace wrote 3 notes in London in 1843. They describe machines of great subtlety.\n\n" * 6
+ITEM = Item(id="one", prompt="What is {{ 2 }} + 3?", text=f"{TEXT}{{% raw %}} and more.", gold="5", verifier="math")
+SMALL: dict[str, dict[str, Any]] = {"rephrase": {"chunk_characters": 200, "styles": ("easy", "diverse_qa")}}
+OURS = ("rephrase",)
+
+
+def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
+    task: Task = load(kind)(**SMALL.get(kind, {}))
+    return task, list(task.items([row]))
+
+
+def unsure(check: Check) -> Verdict:
+    """A verdict of any kind, by the check."""
+    outcomes = list(Says)
+    return Verdict(outcome=outcomes[int(digest([check.kind, check.answer])[:4], 16) % len(outcomes)])
+
+
+def salted(salt: int) -> Any:
+    """Hostile replies, others for each salt."""
+
+    def answer(request: Request) -> Said:
+        said = hostile(replace(request, rollout=request.rollout + 1000 * salt))
+        return said if isinstance(said, str) else replace(said, key=request.key(IDENTITY))
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", OURS)
+@settings(max_examples=15, deadline=None)
+@given(salt=st.integers(0, 10**6))
+def test_hostile_replies_end_as_samples_with_reasons_and_none_is_lost(kind: str, salt: int) -> None:
+    task, items = task_and_items(kind)
+    for item in items:
+        run = drive(task, item, salted(salt), unsure, Desk(seed=salt))
+        assert run.samples
+        assert not lost(run, run.requests)
+        assert [sample.number for sample in run.samples] == sorted({sample.number for sample in run.samples})
+        for sample in run.samples:
+            assert sample.item == item.id
+            assert (sample.outcome is Outcome.ACCEPTED) == (not sample.reason)
+            assert sample.outcome is not Outcome.PENDING
+            assert sample.reason == "" or sample.reason.count(".") == 1
+            assert all(isinstance(value, int | float) for value in sample.figures.values())
+            assert all(isinstance(value, str) for value in sample.facts.values())
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_the_same_replies_lead_to_the_same_requests_and_samples(kind: str) -> None:
+    task, items = task_and_items(kind)
+    for item in items:
+        for salt in range(6):
+            first, second = (drive(task, item, salted(salt), unsure, Desk(seed=salt)) for _ in range(2))
+            assert same(first, second)
+
+
+@pytest.mark.parametrize("kind", OURS)
+@settings(max_examples=20, deadline=None)
+@given(prompt=st.text(max_size=30), text=st.text(max_size=60), gold=st.none() | st.text(max_size=5))
+def test_any_row_gets_an_answer(kind: str, prompt: str, text: str, gold: str | None) -> None:
+    row = Item(id="x", prompt=prompt, text=text, gold=gold, verifier="math", options={"reference": 1, "question": "{{"})
+    task, items = task_and_items(kind, row)
+    for item in items:
+        assert drive(task, item, hostile, unsure).samples
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_a_class_is_named_as_recipes_write_it(kind: str) -> None:
+    made = load(kind)
+    assert made.name == kind
+    assert made.version >= 1
+    assert not {"name", "version"} & {field.name for field in fields(made)}
