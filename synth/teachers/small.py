@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -110,15 +111,14 @@ def _convert(weights: Path, to: Path) -> None:
     """The folder appears whole or not at all, whoever else makes it at the same time."""
     from train.model.conversion import convert_gguf
 
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise SynthError(f"small teacher: {to}: there, but holds no model; remove it or name another")
     to.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{to.name}-", dir=to.parent))
     try:
         convert_gguf(str(weights), str(made))
         made.chmod(0o755)
-        try:
+        with contextlib.suppress(OSError):  # another has made it meanwhile
             made.rename(to)
-        except OSError:
-            if not (to / "config.json").is_file():
-                raise SynthError(f"small teacher: {to}: there, but holds no model; remove it or name another") from None
     finally:
         shutil.rmtree(made, ignore_errors=True)
