@@ -19,6 +19,7 @@ __all__ = ["VERIFIERS", "Verifier", "Workers", "load", "read_options", "verify",
 
 VERIFIERS: Final[dict[str, str]] = {
     "choice": "synth.verifiers.choice:Choice",
+    "code": "synth.verifiers.code.verifier:Code",
     "constraints": "synth.verifiers.constraints:Constraints",
     "exact": "synth.verifiers.exact:Exact",
     "format": "synth.verifiers.format:Formats",

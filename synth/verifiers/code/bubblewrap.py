@@ -1,0 +1,155 @@
+"""The command that runs a program in a sandbox of bubblewrap.
+
+What a program sees: /usr and its interpreter, read-only; an empty tmpfs at /tmp that is as large as its limit; a few
+devices; no /proc but where a language needs one, which then shows its own processes only; no network, no environment,
+no other user; a process tree of its own that ends with its first process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from synth.verifiers.code import system_calls
+from synth.verifiers.code.settings import Limits
+
+NOBODY: Final = 65534
+"""The user a program is inside the sandbox, and outside of it too where we are root: RLIMIT_NPROC never binds root
+(kernel/fork.c, copy_process)."""
+
+_SYSTEM_FOLDERS: Final = ("bin", "sbin", "lib", "lib32", "lib64")
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random")
+_ENVIRONMENT: Final = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PYTHONIOENCODING": "utf-8:surrogatepass",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class SandboxError(Exception):
+    """The sandbox's own failure, never the program's; `reason` is the verdict's."""
+
+    def __init__(self, reason: str, told: str = "") -> None:
+        super().__init__(f"{reason}: {told}" if told else reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What of the machine one language needs. mounts: folders shown read-only besides /usr. process_files: a /proc.
+    address_space: limited (RLIMIT_AS)."""
+
+    mounts: tuple[str, ...] = ()
+    process_files: bool = False
+    address_space: bool = True
+
+
+def command(
+    inner: Sequence[str], *, limits: Limits, place: Place, files: Sequence[tuple[int, str, int]],
+    status: int, gate: int, calls: int | None,
+) -> list[str]:  # fmt: skip
+    """The argument list. files: (descriptor that is read to its end, path inside, mode). status, gate, calls:
+    descriptors of bwrap's report, of what it waits for, and of the seccomp filter."""
+    made = [_bwrap(), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
+    made += ["--cap-drop", "ALL", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--clearenv"]
+    for name, value in _ENVIRONMENT.items():
+        made += ["--setenv", name, value]
+    made += [*_system(), *(part for path in place.mounts for part in ("--ro-bind", path, path))]
+    if place.process_files:
+        made += ["--proc", "/proc"]
+    for descriptor, path, mode in files:
+        made += ["--perms", f"{mode:04o}", "--ro-bind-data", str(descriptor), path]
+    made += ["--size", str(limits.files_kibibytes * 1024), "--tmpfs", "/tmp", "--symlink", "/tmp", "/dev/shm"]
+    made += ["--remount-ro", "/", "--chdir", "/tmp", "--json-status-fd", str(status), "--block-fd", str(gate)]
+    made += [] if calls is None else ["--seccomp", str(calls)]
+    return [*made, "--", *_limited(limits, place), *inner]
+
+
+def _limited(limits: Limits, place: Place) -> list[str]:
+    """Set inside the new user namespace: outside, RLIMIT_NPROC would count all sandboxes together."""
+    made = ["/usr/bin/prlimit", f"--nproc={limits.processes}:{limits.processes}"]
+    made += [f"--nofile={limits.open_files}:{limits.open_files}", "--core=0:0", "--memlock=0:0", "--msgqueue=0:0"]
+    # The soft limit ends it with SIGXCPU, which it may ignore; the hard one with SIGKILL.
+    made += [f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}"]
+    made += [f"--fsize={limits.files_kibibytes * 1024}:{limits.files_kibibytes * 1024}"]
+    if place.address_space:
+        made += [f"--as={limits.memory_mebibytes << 20}:{limits.memory_mebibytes << 20}"]
+    return [*made, "--"]
+
+
+@cache
+def _system() -> tuple[str, ...]:
+    """/usr, the folders that point into it, and devices."""
+    made = ["--ro-bind", "/usr", "/usr"]
+    for name in _SYSTEM_FOLDERS:
+        path = Path("/") / name
+        if path.is_symlink():
+            made += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            made += ["--ro-bind", str(path), str(path)]
+    for device in _DEVICES:
+        made += ["--dev-bind", device, device]
+    return tuple(made)
+
+
+@cache
+def _bwrap() -> str:
+    found = shutil.which("bwrap", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+    if found is None:
+        raise SandboxError("no_sandbox", "bubblewrap's bwrap is not installed")
+    if not Path("/usr/bin/prlimit").is_file():
+        raise SandboxError("no_sandbox", "/usr/bin/prlimit of util-linux is not installed")
+    return found
+
+
+def identity() -> dict[str, Any]:
+    """For subprocess.Popen: who starts bwrap. Root becomes nobody."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def system_call_filter() -> bytes | None:
+    return _filter()
+
+
+@cache
+def _filter() -> bytes | None:
+    return system_calls.program()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """A Python: its path and where it is read from."""
+
+    path: str
+    place: Place
+
+
+@lru_cache(maxsize=8)
+def interpreter(path: str) -> Interpreter:
+    """The Python that runs programs. Raises SandboxError where there is none, or the sandbox's user cannot read it."""
+    candidates = [path] if path else ["/usr/bin/python3", sys.executable]
+    for candidate in candidates:
+        try:
+            asked = subprocess.run(
+                [candidate, "-I", "-S", "-c", "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"],
+                capture_output=True, text=True, timeout=60, check=True, cwd="/", **identity(),
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError):
+            continue
+        homes = {*asked.stdout.split("\n")[:2], str(Path(candidate).parent.parent)} - {"/usr", ""}
+        mounts = tuple(sorted(home for home in homes if not home.startswith("/usr/") and home != "/"))
+        return Interpreter(path=candidate, place=Place(mounts=mounts))
+    told = f"{candidates[0]} is no Python that user {NOBODY if os.geteuid() == 0 else os.geteuid()} can run"
+    raise SandboxError("no_interpreter", told)

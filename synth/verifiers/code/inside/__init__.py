@@ -1,0 +1,1 @@
+"""What runs within the sandbox: the standard library and nothing of Gristmill but these modules."""
