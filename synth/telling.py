@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from synth.store import Store
 
 BINS: Final = 10
+KS: Final = (1, 2, 4, 8, 16, 32, 64)
 EXAMPLES: Final = 3
 """Of each task and reason."""
 MOST_EXAMPLES: Final = 60
@@ -50,12 +51,13 @@ def told(store: Store) -> dict[str, Any]:
     made = _Made()
     for row in rows:
         made.add(row)
+    made.close()
     return {
         "account": account_of(store).plain(),
         "teachers": teachers_of(settings),
         "difficulty": {task: list(bins) for task, bins in sorted(made.difficulty.items())},
         "tokens": {task: _by_length(counts) for task, counts in sorted(made.tokens.items())},
-        "passes": {task: _passes(pairs) for task, pairs in sorted(made.judged.items())},
+        "passes": {task: _passes(counts) for task, counts in sorted(made.verdicts.items())},
         "ends": {task: dict(sorted(counts.items())) for task, counts in sorted(made.ends.items())},
         "trust": read_json(join(str(store.folder), TRUST)) or {"planted": [], "gold_errors": [], "judged_items": 0},
         "selection": None if found is None else _selection(found),
@@ -113,24 +115,33 @@ def _of(rate: Mapping[str, Any]) -> str:
 class _Made:
     difficulty: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * BINS))
     tokens: dict[str, Counter[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(Counter))
-    judged: dict[str, Counter[tuple[int, int]]] = field(default_factory=lambda: defaultdict(Counter))
+    verdicts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     ends: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     kept: dict[tuple[str, str], list[tuple[int, str, Row]]] = field(default_factory=lambda: defaultdict(list))
-    item: str = ""
+    item: tuple[str, str] = ("", "")
+    here: str = ""
 
     def add(self, row: Row) -> None:
         sample = row.sample
         accepted = sample.outcome is Outcome.ACCEPTED
-        if f"{row.task}/{row.item.id}" != self.item and row.pass_rate is not None:
-            self.difficulty[row.task][min(int(row.pass_rate * BINS), BINS - 1)] += 1
-            self.judged[row.task][row.judged, round(row.pass_rate * row.judged)] += 1
-        self.item = f"{row.task}/{row.item.id}"
+        if (row.task, row.item.id) != self.item:
+            self.close()
+            self.item = (row.task, row.item.id)
+            if row.pass_rate is not None:
+                self.difficulty[row.task][min(int(row.pass_rate * BINS), BINS - 1)] += 1
+        self.here += {"right": "r", "wrong": "w"}.get(sample.verdict, "")
         self.tokens[row.task][max(sample.tokens, 1).bit_length(), accepted] += 1
         if not accepted:
             self.ends[row.task][sample.reason or str(sample.outcome)] += 1
         place = -xxhash.xxh3_64_intdigest(row.id.encode("utf-8", "replace"))
         held = self.kept[row.task, sample.reason or str(sample.outcome)]
         (heapq.heappush if len(held) < EXAMPLES else heapq.heappushpop)(held, (place, row.id, row))
+
+    def close(self) -> None:
+        """The item is over: what its first rollouts were, in order."""
+        if self.here:
+            self.verdicts[self.item[0]][self.here[: KS[-1]]] += 1
+        self.here = ""
 
     def examples(self) -> Iterator[dict[str, Any]]:
         rows = [row for _, held in sorted(self.kept.items()) for _, _, row in sorted(held, key=lambda one: one[:2])]
@@ -157,18 +168,18 @@ def _by_length(counts: Counter[tuple[int, bool]]) -> list[dict[str, int]]:
     ]
 
 
-def _passes(pairs: Mapping[tuple[int, int], int]) -> list[dict[str, Any]]:
-    """pass@k over the items, for k that all of them have rollouts for."""
+def _passes(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """pass@k over the items, for k that all of them have rollouts for; of so many first ones of each alone, since where
+    to stop was decided by what came before."""
     import numpy as np
 
     from synth.rollouts import pass_at
 
-    trials = np.repeat([n for n, _ in pairs], list(pairs.values()))
-    right = np.repeat([c for _, c in pairs], list(pairs.values()))
-    most = int(trials.min())
+    first = min(map(len, counts))
+    right = np.repeat([told[:first].count("r") for told in counts], list(counts.values()))
     found = []
-    for k in (k for k in (1, 2, 4, 8, 16, 32, 64) if k <= most):
-        values = pass_at(trials, right, k)
+    for k in (k for k in KS if k <= first):
+        values = pass_at(np.full(len(right), first), right, k)
         half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
         mean = float(values.mean())
         low, high = (None, None) if half is None else (max(mean - half, 0.0), min(mean + half, 1.0))
