@@ -15,6 +15,8 @@ __all__ = ["TASKS", "load"]
 TASKS: Final[dict[str, str]] = {
     "back_translation": "synth.tasks.back_translation:BackTranslation",
     "best_of": "synth.tasks.best_of:BestOf",
+    "critique": "synth.tasks.critique:Critique",
+    "deliberate": "synth.tasks.critique_deliberate:Deliberate",
     "distill": "synth.tasks.distill:Distill",
     "education": "synth.tasks.education:Education",
     "evolve": "synth.tasks.evolve:Evolve",
@@ -26,6 +28,7 @@ TASKS: Final[dict[str, str]] = {
     "rephrase": "synth.tasks.rephrase:Rephrase",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
     "translated": "synth.tasks.translated:Translated",
+    "verify_revise": "synth.tasks.verify_revise:VerifyRevise",
 }
 """Every kind that a recipe may write, and where its class stands."""
 
