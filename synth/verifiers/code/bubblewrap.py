@@ -38,6 +38,13 @@ _ENVIRONMENT: Final = {
 }
 
 
+_ASK: Final = """
+import sys
+assert sys.version_info >= (3, 10)
+print(sys.executable, sys.prefix, sys.base_prefix, sep="\\n")
+"""
+
+
 class SandboxError(Exception):
     """The sandbox's own failure, never the program's; `reason` is the verdict's."""
 
@@ -143,13 +150,15 @@ def interpreter(path: str) -> Interpreter:
     for candidate in candidates:
         try:
             asked = subprocess.run(
-                [candidate, "-I", "-S", "-c", "import sys; print(sys.prefix, sys.base_prefix, sep='\\n')"],
-                capture_output=True, text=True, timeout=60, check=True, cwd="/", **identity(),
+                [candidate, "-I", "-c", _ASK], capture_output=True, text=True, timeout=60, check=True, env={}, cwd="/",
+                **identity(),
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError):
             continue
-        homes = {*asked.stdout.split("\n")[:2], str(Path(candidate).parent.parent)} - {"/usr", ""}
-        mounts = tuple(sorted(home for home in homes if not home.startswith("/usr/") and home != "/"))
-        return Interpreter(path=candidate, place=Place(mounts=mounts))
-    told = f"{candidates[0]} is no Python that user {NOBODY if os.geteuid() == 0 else os.geteuid()} can run"
-    raise SandboxError("no_interpreter", told)
+        executable, *prefixes = asked.stdout.split("\n")[:3]
+        # Not the whole of a prefix, which may be somebody's home.
+        parts = {f"{prefix}/{part}" for prefix in prefixes for part in ("bin", "lib", "lib64", "pyvenv.cfg")}
+        mounts = tuple(sorted(part for part in parts if not part.startswith("/usr/") and os.path.exists(part)))
+        return Interpreter(path=executable, place=Place(mounts=mounts))
+    user = NOBODY if os.geteuid() == 0 else os.geteuid()
+    raise SandboxError("no_interpreter", f"{candidates[0]} is no Python of 3.10 or newer that user {user} can run")

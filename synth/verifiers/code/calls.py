@@ -7,29 +7,27 @@ from typing import Any
 
 from synth.verifiers.code.checking import Checker
 from synth.verifiers.code.comparing import same_value
-from synth.verifiers.code.gold import Call, Gold
+from synth.verifiers.code.gold import Call
 from synth.verifiers.code.inside.values import NotPlainError, decode, encode
-from synth.verifiers.code.sessions import Clock, FailedError, Session
+from synth.verifiers.code.sessions import FailedError, Session, Trial
 from synth.verifiers.code.settings import Settings
 
 
-def run_calls(
-    program: str, calls: Sequence[Call], gold: Gold, settings: Settings, clock: Clock, checker: Checker
-) -> None:
+def run_calls(trial: Trial, calls: Sequence[Call], checker: Checker) -> None:
     """All calls in one process, in order. Raises FailedError at the first that fails."""
-    with Session(settings) as session:
-        with clock.case() as deadline:
-            session.load(program, deadline)
+    with Session(trial.settings) as session:
+        with trial.clock.case() as deadline:
+            session.load(trial.program, deadline)
         for call in calls:
             request = {
                 "do": "call",
-                "target": call.name or gold.entry_point,
+                "target": call.name or trial.gold.entry_point,
                 "args": [encode(one) for one in call.args],
                 "kwargs": {name: encode(one) for name, one in call.kwargs.items()},
             }
-            with clock.case() as deadline:
+            with trial.clock.case() as deadline:
                 reply = session.ask(request, deadline)
-            _judge(call, reply, settings, checker)
+            _judge(call, reply, trial.settings, checker)
 
 
 def _judge(call: Call, reply: dict[str, Any], settings: Settings, checker: Checker) -> None:

@@ -64,9 +64,8 @@ def _same_elements(found: set[Any], gold: list[Any], tolerance: float) -> bool:
     if all(isinstance(one, str | int) for one in gold):
         return found == set(gold)
     for one in gold:
-        at = next(
-            (at for at, other in enumerate(left) if same_value(other, one, tolerance=tolerance, strict=False)), -1
-        )
+        like = (at for at, other in enumerate(left) if same_value(other, one, tolerance=tolerance, strict=False))
+        at = next(like, -1)
         if at < 0:
             return False
         left.pop(at)

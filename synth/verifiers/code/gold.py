@@ -52,7 +52,9 @@ class Gold:
 
     visible: cases that the prompt shows. hidden: those that it does not show; at least one, as a program that was
         written to pass the cases shown proves nothing. Both must pass.
-    entry_point: the function that calls without a name call. setup: Python text before each assertion (imports).
+    entry_point: the function that calls without a name call. names: of the program, which assertions may use besides
+        it; with neither, they may use each that they read and that is none of Python's or of its standard library's. A
+        program must not be asked for the functions that judge it. setup: Python text before each assertion (imports).
     checker: Python text with a function check(given, expected, found) -> bool, instead of the comparison, for calls
         and runs of which several results are right. given: the arguments as a list (and keyword arguments, where
         there are any, as a mapping behind them), or stdin. It runs in a sandbox of its own.
@@ -61,6 +63,7 @@ class Gold:
     hidden: Annotated[tuple[Case, ...], Field(min_length=1)]
     visible: tuple[Case, ...] = ()
     entry_point: str = ""
+    names: tuple[str, ...] = ()
     setup: str = ""
     checker: str = ""
 

@@ -60,7 +60,7 @@ def require_sandbox(interpreter_path: str = "") -> None:
     error = once(interpreter_path)
     if error is not None:
         raise SynthError(
-            f"verifier code: no sandbox ({error}); install bubblewrap and util-linux (Debian: apt-get install bubblewrap) "
-            "and allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+            f"verifier code: no sandbox ({error}); install bubblewrap and util-linux (Debian: apt-get install "
+            "bubblewrap) and allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
             "kernel.apparmor_restrict_unprivileged_userns); programs are never run without it"
         )

@@ -45,8 +45,17 @@ class Sandbox:
         self.limits = limits
         self._cpu_seconds = 0.0
         self._launched = launching.launch(inner, limits=limits, place=place, files=files or {})
+        try:
+            self._open()
+        except BaseException:
+            self._launched.end()
+            raise
+
+    def _open(self) -> None:
         process = self._launched.bwrap
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         self._in, self._out, self._err = process.stdin, process.stdout, process.stderr
         for stream in (self._in, self._out, self._err):
             os.set_blocking(stream.fileno(), False)

@@ -9,15 +9,15 @@ from synth.verifiers.code.comparing import same_output
 from synth.verifiers.code.gold import Run
 from synth.verifiers.code.languages import Executable, executable
 from synth.verifiers.code.processes import Sandbox
-from synth.verifiers.code.sessions import Clock, FailedError
-from synth.verifiers.code.settings import Settings
+from synth.verifiers.code.sessions import FailedError, Trial
 
 
-def run_runs(program: str, runs: Sequence[Run], settings: Settings, clock: Clock, checker: Checker) -> None:
+def run_runs(trial: Trial, runs: Sequence[Run], checker: Checker) -> None:
     """In order. Raises FailedError at the first that fails."""
-    ready = executable(program, settings)
+    settings = trial.settings
+    ready = executable(trial.program, settings)
     for run in runs:
-        found = _output(ready, run.stdin, settings, clock)
+        found = _output(ready, run.stdin, trial)
         if checker:
             if not checker.accepts(run.stdin, run.stdout, found):
                 raise FailedError("checker_refused")
@@ -25,10 +25,10 @@ def run_runs(program: str, runs: Sequence[Run], settings: Settings, clock: Clock
             raise FailedError("wrong_output")
 
 
-def _output(ready: Executable, stdin: str, settings: Settings, clock: Clock) -> str:
-    with Sandbox(ready.command, limits=settings.limits, place=ready.place, files=ready.files) as sandbox:
+def _output(ready: Executable, stdin: str, trial: Trial) -> str:
+    with Sandbox(ready.command, limits=trial.settings.limits, place=ready.place, files=ready.files) as sandbox:
         sandbox.send(stdin.encode("utf-8", "surrogatepass"), last=True)
-        with clock.case() as deadline:
+        with trial.clock.case() as deadline:
             found, code = sandbox.finish(deadline)
     if code != 0:
         raise FailedError("exit_code")

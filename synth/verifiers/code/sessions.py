@@ -7,11 +7,13 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final, Self
 
 from synth.verifiers.code.bubblewrap import SandboxError, interpreter
+from synth.verifiers.code.gold import Gold
 from synth.verifiers.code.launching import START_SECONDS
 from synth.verifiers.code.processes import LimitError, Sandbox
 from synth.verifiers.code.settings import Settings
@@ -42,6 +44,16 @@ class Clock:
             yield began + min(self._case, self._left)
         finally:
             self._left -= time.monotonic() - began
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A program that is tested."""
+
+    program: str
+    gold: Gold
+    settings: Settings
+    clock: Clock
 
 
 def python_command(settings: Settings, *arguments: str) -> list[str]:

@@ -19,7 +19,8 @@ class Limits:
 
     wall_seconds: of one case, and of loading the program, once its interpreter has started. total_seconds: of all cases
         together; `checking.limits_seconds` of a run must be above it, with some seconds to start and end sandboxes.
-    cpu_seconds: of one process over its life (RLIMIT_CPU).
+    cpu_seconds: of one process over its life (RLIMIT_CPU): less than wall_seconds, so that a slow program runs into
+        this limit, which is the same on a loaded machine.
     memory_mebibytes: of all its processes together, looked at every 20 ms, and of address space each (RLIMIT_AS; not
         for JavaScript, whose engine reserves far more than it uses).
     processes: with threads (RLIMIT_NPROC). open_files: of a process (RLIMIT_NOFILE).
@@ -28,9 +29,9 @@ class Limits:
     compile_seconds: for languages that are compiled.
     """
 
-    wall_seconds: Seconds = 4.0
+    wall_seconds: Seconds = 6.0
     total_seconds: Seconds = 8.0
-    cpu_seconds: int = Field(default=4, ge=1, le=600)
+    cpu_seconds: int = Field(default=3, ge=1, le=600)
     memory_mebibytes: int = Field(default=512, ge=64, le=1 << 16)
     processes: int = Field(default=16, ge=1, le=1024)
     open_files: int = Field(default=64, ge=16, le=4096)
@@ -47,7 +48,8 @@ class Settings:
         the last that is not marked, else the whole answer where it has no block; whole, all of the answer.
     interpreter: of Python, by its path; "" for the system's own, and ours where there is none. It and its libraries
         are what a program can read of this machine, with /usr. packages: a program may import what is installed there.
-    tolerance: of numbers whose gold is a float: |value - gold| <= tolerance * max(1, |gold|), as testlib's doubleCompare.
+    tolerance: of numbers whose gold is a float: |value - gold| <= tolerance * max(1, |gold|), as testlib's
+        doubleCompare.
     output: how stdout is compared. tokens: split at white space, float tokens within the tolerance; lines: without
         white space at their ends and blank lines at the end; exact.
     strict_types: 1, 1.0 and True are different, as are a list, a tuple and a set. Else Python's equality, where a tuple

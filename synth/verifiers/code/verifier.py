@@ -15,7 +15,7 @@ from synth.verifiers.code.gold import Assertion, BadGoldError, Call, Gold, Run, 
 from synth.verifiers.code.health import healthy, once
 from synth.verifiers.code.processes import LimitError
 from synth.verifiers.code.runs import run_runs
-from synth.verifiers.code.sessions import Clock, FailedError
+from synth.verifiers.code.sessions import Clock, FailedError, Trial
 from synth.verifiers.code.settings import Settings
 from synth.verifiers.verifier import read_options
 
@@ -26,8 +26,8 @@ class Code:
     gold: see Gold. The program runs in a sandbox alone: it is never shown an expected value, nor a test before it is
     run, and what it returned or wrote is compared outside. Wrong with the reason: no_program, does_not_load,
     does_not_compile, wrong_value, wrong_output, failed_assertion, checker_refused, raised, did_not_raise, not_plain
-    (an object of a class of its own), exited, exit_code, protocol (it wrote what only our driver writes), timeout, cpu_limit,
-    memory_limit, output_limit, process_limit.
+    (an object of a class of its own), exited, exit_code, protocol (it wrote what only our driver writes), timeout,
+    cpu_limit, memory_limit, output_limit, process_limit.
     Error where the sandbox is not there or failed (no_sandbox, no_interpreter, sandbox_failed, sandbox_unhealthy,
     not_ended), where the machine was too busy to tell a slow program (busy), and where the gold is no good.
     """
@@ -61,16 +61,17 @@ class Code:
 
 def _run(program: str, tests: Gold, settings: Settings) -> None:
     clock = Clock(settings.limits.wall_seconds, settings.limits.total_seconds)
+    trial = Trial(program=program, gold=tests, settings=settings, clock=clock)
     calls = [case for case in tests.cases if isinstance(case, Call)]
     runs = [case for case in tests.cases if isinstance(case, Run)]
     assertions = [case for case in tests.cases if isinstance(case, Assertion)]
     with Checker(tests.checker, settings) as checker:
         if calls:
-            run_calls(program, calls, tests, settings, clock, checker)
+            run_calls(trial, calls, checker)
         if runs:
-            run_runs(program, runs, settings, clock, checker)
+            run_runs(trial, runs, checker)
     if assertions:
-        run_assertions(program, assertions, tests, settings, clock)
+        run_assertions(trial, assertions)
 
 
 def _beyond(limit: LimitError, settings: Settings) -> Verdict:

@@ -7,7 +7,6 @@ reply repeats, so that no reply can be written before its question was asked.
 
 from __future__ import annotations
 
-import builtins
 import itertools
 import json
 import operator
@@ -126,10 +125,8 @@ def main() -> None:
     """stdin and stdout are for the requests and replies; what the program prints goes nowhere."""
     # Room for a program that recurses as deep as Python's own limit, on top of the frames here.
     sys.setrecursionlimit(sys.getrecursionlimit() + 50)
-    requests = open(os.dup(0), encoding="utf-8")
-    replies = open(os.dup(1), "w", encoding="utf-8")
+    requests, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    builtins.exit = builtins.quit = sys.exit
     serve(requests, replies)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import json
 import os
 import sys
@@ -131,7 +132,7 @@ class Object:
         # An object may claim to be equal to anything.
         self._line.fail("not_plain")
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compared
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -196,25 +197,37 @@ def stand_in(line: Line, name: str) -> Any:
 
 
 def names_of(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Names that a test reads and that are none of Python's own, and those of exceptions that it expects."""
+    """Names that a test reads and that are none of Python's own, and those of exceptions that it expects. A module of
+    the standard library is the real one: a program that defines a `math` of its own must not judge with it."""
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    expected: list[ast.AST] = [
-        node.type for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type
-    ]
+    expected: list[ast.AST] = []
     for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and node.type:
+            expected.append(node.type)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _RAISES:
             expected += node.args[:1]
-    exceptions = {one.id for part in expected for one in ast.walk(part) if isinstance(one, ast.Name)}
-    own = set(dir(builtins))
+    parts = [one for part in expected for one in (part.elts if isinstance(part, ast.Tuple) else [part])]
+    exceptions = {one.id for one in parts if isinstance(one, ast.Name)}
+    own = {*dir(builtins), *sys.stdlib_module_names, *_LIBRARIES}
     return read - own, exceptions - own
 
 
 _RAISES = ("raises", "assertRaises")
+_LIBRARIES = ("np", "numpy", "pd", "pandas", "pytest", "scipy", "sympy", "torch")
+"""Libraries that tests compare with, by the names they go under."""
+
+
+def used_modules(tree: ast.Module) -> set[str]:
+    """Modules of the standard library by whose name a test reads something, imported or not."""
+    read = {
+        node.value.id for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return read & sys.stdlib_module_names
 
 
 def run_test(line: Line, told: dict[str, Any]) -> str:
-    """ "" where it passed; "failed" or "broken" with the rule behind it otherwise."""
-    line.used, line.failed, line.broken = False, "", ""
+    """Nothing where it passed, else "failed" or "broken" with the rule behind it."""
+    line.used, line.failed, line.broken, line.exceptions = False, "", "", {}
     try:
         trees = [ast.parse(told["setup"]), ast.parse(told["code"])]
         names: dict[str, Any] = {"__name__": "tests"}
@@ -222,9 +235,11 @@ def run_test(line: Line, told: dict[str, Any]) -> str:
             sys.modules[name] = _ProgramModule(name, line)
         for tree in trees:
             read, exceptions = names_of(tree)
-            line.exceptions = {name: type(name, (Exception,), {}) for name in exceptions}
-            names.update({name: stand_in(line, name) for name in read - exceptions}, **line.exceptions)
-        line.used = False
+            line.exceptions.update({name: type(name, (Exception,), {}) for name in exceptions})
+            allowed = {told["entry_point"].partition(".")[0], *told["names"]} - {""}
+            read = (read & allowed if allowed else read) - exceptions
+            names.update({name: stand_in(line, name) for name in read}, **line.exceptions)
+            names.update({name: importlib.import_module(name) for name in used_modules(tree)})
         for tree in trees:
             exec(compile(tree, "tests.py", "exec"), names)
         defined = [node.name for node in trees[1].body if isinstance(node, ast.FunctionDef)]
@@ -244,7 +259,7 @@ def outcome(line: Line, error: BaseException | None) -> str:
         return f"broken {line.broken}"
     if line.failed:
         return f"failed {line.failed}"
-    if not line.used:
+    if not line.used or (isinstance(error, NameError) and error.name):
         return "broken test_calls_nothing" if error is None else "broken test_does_not_run"
     if error is None:
         return ""
@@ -253,8 +268,7 @@ def outcome(line: Line, error: BaseException | None) -> str:
 
 def main() -> None:
     """stdin and stdout are for the verifier; what tests print goes nowhere."""
-    told = open(os.dup(0), encoding="utf-8")
-    said = open(os.dup(1), "w", encoding="utf-8")
+    told, said = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)

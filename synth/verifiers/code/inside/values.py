@@ -7,7 +7,7 @@ class of the program's own takes part in a comparison. Standard library only: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 MAX_DEPTH = 100
@@ -48,13 +48,17 @@ def encode(value: Any, other: Callable[[Any], Any] = _refuse, depth: int = MAX_D
     if isinstance(value, tuple):
         return {"tuple": [encode(one, other, depth - 1) for one in tuple.__iter__(value)]}
     if isinstance(value, (set, frozenset)):
-        return {"set": [encode(one, other, depth - 1) for one in type(value).__iter__(value)]}
+        return {"set": [encode(one, other, depth - 1) for one in _elements(value)]}
     if isinstance(value, dict):
         pairs = list(dict.items(value))
         return {"dict": [[encode(key, other, depth - 1), encode(one, other, depth - 1)] for key, one in pairs]}
     if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
         return encode(value.tolist(), other, depth - 1)
     return other(value)
+
+
+def _elements(value: set[Any] | frozenset[Any]) -> Iterator[Any]:
+    return set.__iter__(value) if isinstance(value, set) else frozenset.__iter__(value)
 
 
 def decode(told: Any, other: Callable[[Any], Any] = _refuse, depth: int = MAX_DEPTH) -> Any:
