@@ -26,6 +26,7 @@ TASKS: Final[dict[str, str]] = {
     "process_labels": "synth.tasks.process_labels:ProcessLabels",
     "question_answer": "synth.tasks.question_answer:QuestionAnswer",
     "rephrase": "synth.tasks.rephrase:Rephrase",
+    "rubric": "synth.tasks.rubric:Rubric",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
     "translated": "synth.tasks.translated:Translated",
     "verify_revise": "synth.tasks.verify_revise:VerifyRevise",

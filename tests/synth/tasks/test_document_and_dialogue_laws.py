@@ -18,13 +18,16 @@ from synth.verdicts import Outcome as Says
 from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, same
 
 TEXT = "Ada Lovelace wrote 3 notes in London in 1843. They describe machines of great subtlety.\n\n" * 6
-ITEM = Item(id="one", prompt="What is {{ 2 }} + 3?", text=f"{TEXT}{{% raw %}} and more.", gold="5", verifier="math")
+ITEM = Item(
+    id="one", prompt="What is {{ 2 }} + 3?", text=f"{TEXT}{{% raw %}} and more.", gold="5", verifier="math",
+    options={"rubrics": ["It says five.", {"text": "It rambles.", "weight": -1}]},
+)  # fmt: skip
 SMALL: dict[str, dict[str, Any]] = {
     "deliberate": {"replies": 2},
     "question_answer": {"chunk_characters": 200, "reading": {}},
     "rephrase": {"chunk_characters": 200, "styles": ("easy", "diverse_qa")},
 }
-OURS = ("critique", "deliberate", "education", "question_answer", "rephrase", "verify_revise")
+OURS = ("critique", "deliberate", "education", "question_answer", "rephrase", "rubric", "verify_revise")
 
 
 def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
