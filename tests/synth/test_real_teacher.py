@@ -19,7 +19,6 @@ from shards.store import read_json
 from synth.exports import Export
 from synth.exports.licences import Terms
 from synth.made import export
-from synth.requests import digest
 from synth.running import Account, Rows, Synth
 from synth.store import Store
 from synth.teachers.small import small_model, small_teacher
@@ -130,12 +129,9 @@ def test_a_student_takes_some_steps_on_the_export(account: Account, out: Path, m
     student = fine_tune(
         Sft(
             chat=Chat(), sequence_tokens=512, batch_sequences=1, steps=3, learning_rate=1e-4, warmup_steps=1,
-            held_out=0.0, precision="float32",
+            held_out=0.0, precision="fp32",
         ),
         model=model, data=(str(tmp_path / "data" / "data"),), out=str(tmp_path / "student"),
     )  # fmt: skip
     assert student is not None
     assert (tmp_path / "student" / "model" / "model.safetensors").exists()
-    assert digest(str(tmp_path))
-
-

@@ -19,7 +19,8 @@ from synth.exports.columns import RefusedRowError
 from synth.exports.licences import LicencePolicy, Terms
 from synth.exports.proof import Proof
 from synth.items import Item, Outcome, Sample, SampleKind
-from tests.train.sft.conftest import FAMILIES, Family, families
+from tests.train.sft.conftest import FAMILIES, Family, families, write_tokenizer
+from train.sft.templates import template_source
 
 __all__ = ["families"]  # a fixture of the folder that tests the templates
 
@@ -94,6 +95,14 @@ def test_a_second_bos_is_found(families: dict[str, Family], tmp_path: Path) -> N
     made = Export(model=families["llama3"].folder, terms=OPEN)
     with pytest.raises(SynthError, match=r"export\.(double_bos|bos_count)"):
         export([plain], str(tmp_path / "out"), replace(made, chat_template=str(template)))
+
+
+def test_a_bos_that_frames_each_message_is_counted_as_the_template_writes_it(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "framed", "<|im_start|>", "<|im_end|>", [], [])
+    (tmp_path / "framed" / "chat_template.jinja").write_text(template_source("chatml", ""))
+    told = (USER, {"role": "assistant", "content": "It is 42, not <|im_start|>."})
+    account = export([row(messages=told)], str(tmp_path / "out"), Export(model=str(tmp_path / "framed"), terms=OPEN))
+    assert account.written == 1
 
 
 def test_refused_rows_are_listed_without_text(families: dict[str, Family], tmp_path: Path) -> None:
