@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,7 @@ RESULTS = int(os.environ.get("GRISTMILL_BENCH_RESULTS", "1"))
 
 class Contestant:
     def __init__(self, kind: str, python: str, model: str, count: int) -> None:
+        self._kind = kind
         reading, writing = os.pipe()
         self._told = os.fdopen(reading)
         environment = os.environ | {
@@ -129,9 +131,10 @@ class Contestant:
         }  # fmt: skip
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             environment.pop(name, None)
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(
             [python, "-m", "bench.synth_vllm", "--as", kind, model, str(count)], env=environment, cwd=ROOT,
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(writing,), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self._errors, pass_fds=(writing,), text=True,
         )  # fmt: skip
         os.close(writing)
         self._read()
@@ -139,7 +142,8 @@ class Contestant:
     def _read(self) -> Any:
         line = self._told.readline()
         if not line:
-            raise SystemExit("bench.synth_vllm: a contestant ended; run it alone to see why")
+            self._errors.seek(0)
+            raise SystemExit(f"bench.synth_vllm: {self._kind} ended: {self._errors.read()[-2000:]}")
         return json.loads(line)
 
     def round(self, number: int) -> float:
