@@ -66,8 +66,8 @@ def worth(
 ) -> Worth:
     """What n more runs, chosen by knowledge gradient, are expected to gain; `least`: less than that is not worth it.
 
-    Arguments are those of propose. Before there are three mixtures a domain, and twelve, the gain is NaN and it never
-    says stop. Raises MixingError as propose does.
+    Arguments are those of propose. Before there are three mixtures a domain, and twelve, and while the best mixture is
+    predicted off what was observed, the gain is NaN and it never says stop. Raises MixingError as propose does.
     """
     if n < 1:
         raise MixingError(f"n: {n} runs; ask for the worth of at least 1")
@@ -83,13 +83,26 @@ def worth(
     if lacking > 0:
         why = f"too little is known to judge; {lacking} more mixtures are to be measured first"
         return _told(n, least, np.full(1, np.nan), np.nan, n * cheapest, instead=why)
-    belief = Places.of(problem, problem.surrogate(law)).belief
+    places_of = Places.of(problem, problem.surrogate(law))
+    belief = places_of.belief
+    if _best_is_unseen(places_of, known):
+        why = "the best mixture is predicted off what was observed, where a law errs by more than it knows; measure it"
+        return _told(n, least, np.full(1, np.nan), np.nan, n * cheapest, instead=why)
     places, _ = batch(belief, n, knowledge_gradient)
     at = np.flatnonzero(belief.target)
     mean = belief.mean[at]
     gains = _gains(mean, belief.together(np.array(places))[np.ix_(at, at)], seed)
     limit = float(_gains(mean, belief.covariance[np.ix_(at, at)], seed).mean())
     return _told(n, least, gains, limit, float(belief.cost[places].sum()), best=float(mean.min()))
+
+
+def _best_is_unseen(places: Places, known: Observations) -> bool:
+    from mixing.fitting.support import Support
+
+    belief = places.belief
+    at = np.flatnonzero(belief.target)
+    best = places.points.rows(at[[int(np.argmin(belief.mean[at]))]])
+    return not Support.of(known.points, uses_scale=False).inside(best)[0]
 
 
 def _gains(mean: Floats, change: Floats, seed: int) -> Floats:

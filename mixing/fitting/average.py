@@ -13,7 +13,7 @@ from mixing.fitting.grouping import canonical, folds, held_together
 from mixing.fitting.intervals import ErrorModel
 from mixing.fitting.shares import Shares, stack
 from mixing.fitting.support import Support
-from mixing.fitting.trials import Trial, candidates, tried
+from mixing.fitting.trials import Trial, candidates, scales, tried
 from mixing.observations.observations import Observations
 from mixing.observations.points import Floats, MixingError
 from mixing.single_thread import single_threaded
@@ -49,6 +49,7 @@ def fit(
         raise MixingError("observations: no runs; a law needs at least one")
     asked = law if isinstance(law, str) else tuple(law)
     chosen = observations if metrics is None else observations.only(metrics)
+    chosen, unscaled = _of_a_scale(chosen)
     rows = canonical(chosen)
     fold_of = folds(rows, seed=seed)
     kept, warnings = _measured(rows, fold_of)
@@ -72,8 +73,17 @@ def fit(
         laws=tuple(trial.law for trial in laws), shares=shares.shares[held], levels=levels, varying=varying,
         errors=_errors(good, shares, live, fold_of, support), support=support,
         spread=_spread(live), choice=choice, why=_why(choice, fold_of, live),
-        warnings=warnings, asked=asked, fold_count=int(fold_of.max()) + 1,
+        warnings=(*unscaled, *warnings), asked=asked, fold_count=int(fold_of.max()) + 1,
     )  # fmt: skip
+
+
+def _of_a_scale(rows: Observations) -> tuple[Observations, tuple[str, ...]]:
+    """Where runs are of several N and D, those that tell both: a law of scale says nothing of others."""
+    told = np.isfinite(rows.points.parameters) & np.isfinite(rows.points.tokens)
+    if told.all() or not told.any() or scales(rows) <= 1:
+        return rows, ()
+    left = int((~told).sum())
+    return rows.rows(told), (f"{left} of {len(rows)} runs tell no parameters or no tokens, where others do; left out",)
 
 
 def _measured(rows: Observations, fold_of: npt.NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[str, ...]]:

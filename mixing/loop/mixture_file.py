@@ -39,6 +39,10 @@ class Interval:
     low: float
     high: float
 
+    def to_json(self) -> dict[str, float | None]:
+        """null for a side without end: JSON has no infinity."""
+        return {name: told if math.isfinite(told) else None for name, told in asdict(self).items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
@@ -59,8 +63,8 @@ class Forecast:
     def to_json(self) -> dict[str, Any]:
         return {
             "weights": dict(self.weights),
-            "objective": None if self.objective is None else asdict(self.objective),
-            "predicted": {name: asdict(one) for name, one in self.predicted.items()},
+            "objective": None if self.objective is None else self.objective.to_json(),
+            "predicted": {name: one.to_json() for name, one in self.predicted.items()},
         }
 
     @classmethod
@@ -189,8 +193,9 @@ def read_mixture(url: str) -> MixtureFile:
         raise MixingError(f"{url}: not a whole mixture file; run the mix step again") from None
 
 
-def _interval(told: Mapping[str, float]) -> Interval:
-    return Interval(value=float(told["value"]), low=float(told["low"]), high=float(told["high"]))
+def _interval(told: Mapping[str, float | None]) -> Interval:
+    sides = {"value": math.nan, "low": -math.inf, "high": math.inf}  # what null stands for
+    return Interval(**{name: end if (side := told[name]) is None else float(side) for name, end in sides.items()})
 
 
 def _check(url: str, told: Any) -> None:

@@ -170,3 +170,39 @@ def test_trees_that_cannot_split_are_told(table: str, tmp_path: Path, capsys: py
 def test_a_pessimistic_objective_is_named_so(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["mix", "optimize", table, "--set", "objective.pessimism=1"]) == 0
     assert "objective + 1 half-widths" in capsys.readouterr().out
+
+
+def test_intervals_without_end_are_null_in_json(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, file = str(tmp_path / "one.parquet"), str(tmp_path / "mixture.json")
+    write(read_observations(table).rows(slice(0, 1)), one)
+
+    def strict(text: str) -> Any:
+        return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+    assert invoke(["mix", "predict", one, "--at", "web=1", "--json"]) == 0
+    assert strict(capsys.readouterr().out)[0]["high"] is None
+    assert invoke(["mix", "optimize", one, "--output", file, "--json"]) == 0
+    assert strict(capsys.readouterr().out)["objective"]["low"] is None
+    strict(Path(file).read_text())
+    assert invoke(["mix", "predict", table, "--at", file, "--json"]) == 0
+
+
+def test_runs_that_tell_no_scale_are_left_out_where_others_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.dirichlet(np.ones(3), 24)
+    sizes = np.where(np.arange(24) % 2, 1e6, 4e6)
+    lengths = np.where(np.arange(24) % 3, 2e7, 8e7)
+    values = loss(weights) + 400 / sizes[:, None] ** 0.5 + rng.normal(0, 0.002, (24, 3))
+    unknown = np.arange(24) < 4
+    points = Points.of(
+        DOMAINS, weights, parameters=np.where(unknown, np.nan, sizes), tokens=np.where(unknown, np.nan, lengths)
+    )
+    path = str(tmp_path / "runs.parquet")
+    write(Observations.of(points, [f"loss/{name}" for name in DOMAINS], values), path)
+    assert invoke(["mix", "fit", path]) == 0
+    told = capsys.readouterr()
+    assert "4 of 24 runs tell no parameters or no tokens, where others do; left out" in told.err
+    assert "joint" in told.out
+    assert told.out.splitlines()[2].split()[0] != "constant"

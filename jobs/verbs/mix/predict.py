@@ -36,11 +36,10 @@ def run(
     predicted = standing.law.predict(list(mixtures.values()))
     told = list(_rows(predicted, list(mixtures)))
     if json:
-        print(
-            json_format.dumps(
-                [dict(zip(("mixture", "metric", "value", "low", "high"), row, strict=True)) for row in told], indent=1
-            )
-        )
+        from mixing.loop.telling import finite
+
+        rows = [dict(zip(("mixture", "metric", "value", "low", "high"), row, strict=True)) for row in told]
+        print(json_format.dumps(finite(rows), indent=1))
     else:
         print("\n".join(paper.table([(*row[:2], *(round(value, 4) for value in row[2:])) for row in told], HEAD)))
     for warning in predicted.warnings:
