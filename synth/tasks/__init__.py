@@ -21,6 +21,7 @@ TASKS: Final[dict[str, str]] = {
     "education": "synth.tasks.education:Education",
     "evolve": "synth.tasks.evolve:Evolve",
     "magpie": "synth.tasks.magpie:Magpie",
+    "multi_turn": "synth.tasks.multi_turn:MultiTurn",
     "persona": "synth.tasks.persona:Persona",
     "preference": "synth.tasks.preference:Preference",
     "process_labels": "synth.tasks.process_labels:ProcessLabels",
@@ -28,6 +29,7 @@ TASKS: Final[dict[str, str]] = {
     "rephrase": "synth.tasks.rephrase:Rephrase",
     "rubric": "synth.tasks.rubric:Rubric",
     "self_instruct": "synth.tasks.self_instruct:SelfInstruct",
+    "tools": "synth.tasks.tools:Tools",
     "translated": "synth.tasks.translated:Translated",
     "verify_revise": "synth.tasks.verify_revise:VerifyRevise",
 }

@@ -20,14 +20,23 @@ from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, 
 TEXT = "Ada Lovelace wrote 3 notes in London in 1843. They describe machines of great subtlety.\n\n" * 6
 ITEM = Item(
     id="one", prompt="What is {{ 2 }} + 3?", text=f"{TEXT}{{% raw %}} and more.", gold="5", verifier="math",
-    options={"rubrics": ["It says five.", {"text": "It rambles.", "weight": -1}]},
+    options={
+        "rubrics": ["It says five.", {"text": "It rambles.", "weight": -1}],
+        "tools": [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}],
+        "goal": [{"calls": "add", "at_least": 1}],
+    },
 )  # fmt: skip
 SMALL: dict[str, dict[str, Any]] = {
     "deliberate": {"replies": 2},
+    "multi_turn": {"conversations": 3},
     "question_answer": {"chunk_characters": 200, "reading": {}},
+    "tools": {"trajectories": 3, "simulator": {}, "user": {}},
     "rephrase": {"chunk_characters": 200, "styles": ("easy", "diverse_qa")},
 }
-OURS = ("critique", "deliberate", "education", "question_answer", "rephrase", "rubric", "verify_revise")
+OURS = (
+    "critique", "deliberate", "education", "multi_turn", "question_answer", "rephrase", "rubric", "tools",
+    "verify_revise",
+)  # fmt: skip
 
 
 def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
