@@ -52,6 +52,33 @@ QUARANTINE = pa.schema(
     ]
 )
 
+SAMPLES = pa.schema(
+    [
+        ("task", pa.string()),
+        ("item", pa.string()),
+        ("number", pa.int32()),
+        ("kind", pa.string()),
+        ("outcome", pa.string()),
+        ("reason", pa.string()),
+        ("verdict", pa.string()),
+        ("tokens", pa.int64()),
+        ("messages", pa.large_string()),
+        ("chosen", pa.large_string()),
+        ("rejected", pa.large_string()),
+        ("text", pa.large_string()),
+        ("figures", pa.map_(pa.string(), pa.float64())),
+        ("facts", pa.map_(pa.string(), pa.large_string())),
+        ("keys", pa.list_(pa.string())),
+        ("teachers", pa.list_(pa.string())),
+        ("domain", pa.string()),
+        ("skill", pa.string()),
+        ("language", pa.string()),
+        ("licence", pa.string()),
+        ("source", pa.string()),
+    ]
+)
+"""messages, chosen and rejected are JSON: a message may hold whatever a backend's format has."""
+
 
 def is_transient(name: str) -> bool:
     return name.startswith(TRANSIENT)

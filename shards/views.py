@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shards.schema import DOCUMENT, DROPPED, QUARANTINE
+from shards.schema import DOCUMENT, DROPPED, QUARANTINE, SAMPLES
 from shards.store import exists, filesystem, is_local, join, read_json, tables
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN = "run.json"
 MANIFEST = "manifest.json"
 MEND = "run the recipe again, it mends this: gristmill run RECIPE"
-TABLES = ("data", "dropped", "signals", "quarantine", "documents")
+TABLES = ("data", "dropped", "signals", "quarantine", "documents", "samples")
 _STEP = {"step": str, "kind": str, "folder": str, "data": bool}
 _ACCOUNT = {
     "rows": dict, "bytes": dict, "rules": dict, "domains": dict, "histograms": dict, "settings": dict, "code": dict,
@@ -110,7 +110,7 @@ def _is_whole(path: str) -> bool:
 
 def connect(out: str) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with the views documents, dropped, quarantine, ledger, steps, duplicates, contamination,
-    signals (and signals_<step>), tokens over the output `out`.
+    signals (and signals_<step>), tokens, samples over the output `out`.
 
     Raises FileNotFoundError when there is no run.json: nothing has finished there. Raises DamagedError for a file of
     the output that cannot be read.
@@ -153,6 +153,7 @@ def create(connection: duckdb.DuckDBPyConnection, out: str, run: dict[str, Any])
     )
     _view(connection, "dropped", _parts(out, steps, "dropped"), DROPPED)
     _view(connection, "quarantine", _parts(out, steps, "quarantine"), QUARANTINE)
+    _view(connection, "samples", _parts(out, steps, "samples"), SAMPLES)
     _signals(connection, out, steps)
     _derived(connection, steps)
 

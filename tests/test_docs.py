@@ -17,6 +17,7 @@ from jobs.command_line import app
 from jobs.steps import STEPS
 from jobs.verbs.explain import explain
 from shards.views import connect
+from synth.simulator import Rule, SimulatorProcess, SimulatorSettings
 from tests.jobs.corpus import corpus, mill, write_jsonl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,7 +191,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"step": "minhash"},
         {"step": "decontaminate", "benchmarks": [str(folder / "bench.jsonl")]},
     ]
-    mill(data, folder / "out", steps=steps, tokens={"vocab_size": 300})
+    rules = (
+        Rule(match=r"Grade from", reply=('{{"grade": 5}}',)),
+        Rule(match=r"(?s).*", reply=("<task>Write of {draw}.</task>",)),
+    )
+    with SimulatorProcess(SimulatorSettings(rules=rules)) as teacher:
+        one = {"model": "simulated", "urls": [teacher.url]}
+        synth = {"teachers": {"teacher": one, "judge": one}, "tasks": [{"kind": "back_translation"}]}
+        mill(data, folder / "out", steps=steps, tokens={"vocab_size": 300}, synth=synth)
     return folder / "out"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from shards.schema import SAMPLES
 from shards.store import ParquetWriter, join, names, remove
 from synth.items import Item, Outcome, Sample
 from synth.store.packing import item_plain, unpack, unpack_ids, unpack_json
@@ -19,33 +20,6 @@ SHARD_ROWS: Final = 50_000
 BATCH_ROWS: Final = 512
 BATCH_CHARACTERS: Final = 8_000_000
 SURROGATES: Final = re.compile("[\ud800-\udfff]")
-
-SAMPLES: Final = pa.schema(
-    [
-        ("task", pa.string()),
-        ("item", pa.string()),
-        ("number", pa.int32()),
-        ("kind", pa.string()),
-        ("outcome", pa.string()),
-        ("reason", pa.string()),
-        ("verdict", pa.string()),
-        ("tokens", pa.int64()),
-        ("messages", pa.large_string()),
-        ("chosen", pa.large_string()),
-        ("rejected", pa.large_string()),
-        ("text", pa.large_string()),
-        ("figures", pa.map_(pa.string(), pa.float64())),
-        ("facts", pa.map_(pa.string(), pa.large_string())),
-        ("keys", pa.list_(pa.string())),
-        ("teachers", pa.list_(pa.string())),
-        ("domain", pa.string()),
-        ("skill", pa.string()),
-        ("language", pa.string()),
-        ("licence", pa.string()),
-        ("source", pa.string()),
-    ]
-)
-"""messages, chosen and rejected are JSON: a message may hold whatever a backend's format has."""
 
 ITEMS: Final = pa.schema(
     [
