@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, computed_field
 from pydantic.dataclasses import dataclass
 
 from synth.flows import Desk, Flow
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.judges.judging import fence
 from synth.replies import Finish, Parsed
-from synth.requests import Message
+from synth.requests import Message, digest
 from synth.tasks.answering import posed
 from synth.tasks.asking import Asking, filled, given
 from synth.tasks.candidates import Candidate, ask
@@ -59,6 +59,12 @@ class Critique:
     answering: Asking = Field(default_factory=Asking)
     criticising: Asking = Field(default_factory=Asking)
     revising: Asking = Field(default_factory=Asking)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def principles_digest(self) -> str:
+        """Of the file's content: with another one, items are concluded anew."""
+        return digest([[one.id, one.critique, one.revision] for one in principles(self.principles)])
 
     def items(self, rows: Iterable[Item]) -> Iterable[Item]:
         return rows

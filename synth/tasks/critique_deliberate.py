@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, computed_field, model_validator
 from pydantic.dataclasses import dataclass
 
 from synth.flows import Desk, Flow
@@ -66,6 +66,12 @@ class Deliberate:
     answering: Asking = Field(default_factory=lambda: Asking(max_tokens=4096))
     judge: Judge = Field(default_factory=lambda: Judge(temperature=0.7))
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def specification_digest(self) -> str:
+        """Of the file's content: with another one, items are concluded anew."""
+        return digest(specification(self.specification))
+
     @model_validator(mode="after")
     def _warm(self) -> Deliberate:
         if self.grades > 1 and not self.judge.temperature:
@@ -80,7 +86,13 @@ class Deliberate:
             return [Candidate().rejected("item.no_prompt").sample(item, 0)]
         text = specification(self.specification)
         values = {"question": item.prompt, "specification": text}
-        start = posed(Candidate(facts={"specification": digest(text)}), self.prompt, values, item.messages, item.prompt)
+        start = posed(
+            Candidate(facts={"specification": self.specification_digest}),
+            self.prompt,
+            values,
+            item.messages,
+            item.prompt,
+        )
         made = [replace(start, at=at) for at in range(desk.rollouts or self.replies)]
         made = yield from ask(made, self.answering, lambda one: self.answering.request(one.asked, rollout=one.at))
         made = [self._without(one, item.prompt, text) for one in made]

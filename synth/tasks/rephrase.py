@@ -14,14 +14,14 @@ from dataclasses import dataclass as plain_dataclass
 from dataclasses import field, replace
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, computed_field, model_validator
 from pydantic.dataclasses import dataclass
 
 from synth.flows import Desk, Flow
 from synth.items import Item, Outcome, Sample, SampleKind
 from synth.judges.judging import fence
 from synth.prompts import template
-from synth.requests import Message
+from synth.requests import Message, digest
 from synth.tasks.asking import Asking, filled
 from synth.tasks.candidates import Candidate, Stage, ask
 from synth.tasks.rephrase_fidelity import Bounds, Seen, chatter, edge_lost, fidelity, leaks
@@ -103,6 +103,12 @@ class Rephrase:
             if "text" not in needed or needed - {"text", "earlier", "fence"}:
                 raise ValueError(f"prompt {self.prompt!r}: it is given text, earlier and fence, and must read text")
         return self
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def prompts_digest(self) -> str:
+        """Of the styles' templates: with another one, items are concluded anew."""
+        return digest([template(self.prompt or STYLES[style].prompt).digest for style in self.styles])
 
     def items(self, rows: Iterable[Item]) -> Iterator[Item]:
         """Each row in each style and version."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from synth.flows import Desk, Task
 from synth.items import Item, Outcome
 from synth.requests import Request, digest
+from synth.running import Synth
+from synth.running.works import works_of
 from synth.tasks import load
+from synth.tasks.critique_constitution import principles, specification
 from synth.verdicts import Check, Verdict
 from synth.verdicts import Outcome as Says
 from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, same
@@ -80,12 +84,37 @@ def test_hostile_replies_end_as_samples_with_reasons_and_none_is_lost(kind: str,
 
 
 @pytest.mark.parametrize("kind", OURS)
-def test_the_same_replies_lead_to_the_same_requests_and_samples(kind: str) -> None:
+@settings(max_examples=10, deadline=None)
+@given(salt=st.integers(0, 10**6))
+def test_the_same_replies_lead_to_the_same_requests_and_samples(kind: str, salt: int) -> None:
     task, items = task_and_items(kind)
     for item in items:
-        for salt in range(6):
-            first, second = (drive(task, item, salted(salt), unsure, Desk(seed=salt)) for _ in range(2))
-            assert same(first, second)
+        first, second = (drive(task, item, salted(salt), unsure, Desk(seed=salt)) for _ in range(2))
+        assert same(first, second)
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_each_kind_stands_in_a_recipe_and_its_fingerprint_is_stable(kind: str) -> None:
+    told = {"tasks": ({"kind": kind, **SMALL.get(kind, {})},)}
+    first, second = (works_of(Synth(**told))[0].fingerprint() for _ in range(2))  # type: ignore[arg-type]
+    assert first == second
+
+
+def test_another_constitution_or_template_is_another_task(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("- {id: a, critique: b, revision: c}\n")
+    (tmp_path / "spec.txt").write_text("Be brief.")
+
+    def print_of(**task: Any) -> bytes:
+        return works_of(Synth(tasks=(task,)))[0].fingerprint()
+
+    for kind, setting, file in (("critique", "principles", mine), ("deliberate", "specification", "spec.txt")):
+        before = print_of(kind=kind, **{setting: str(tmp_path / file)})
+        (tmp_path / file).write_text("- {id: a, critique: b, revision: d}\n")
+        principles.cache_clear()
+        specification.cache_clear()
+        assert print_of(kind=kind, **{setting: str(tmp_path / file)}) != before
+    assert print_of(kind="rephrase", styles=("easy",)) != print_of(kind="rephrase", styles=("hard",))
 
 
 @pytest.mark.parametrize("kind", OURS)
