@@ -24,6 +24,7 @@ NOBODY: Final = 65534
 """The user a program is inside the sandbox, and outside of it too where we are root: RLIMIT_NPROC never binds root
 (kernel/fork.c, copy_process)."""
 
+_BECOME_NOBODY: Final[dict[str, Any]] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 _SYSTEM_FOLDERS: Final = ("bin", "sbin", "lib", "lib32", "lib64")
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random")
 _ENVIRONMENT: Final = {
@@ -123,7 +124,19 @@ def _bwrap() -> str:
 
 def identity() -> dict[str, Any]:
     """For subprocess.Popen: who starts bwrap. Root becomes nobody."""
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    if os.geteuid() != 0:
+        return {}
+    _require_nobody()
+    return dict(_BECOME_NOBODY)
+
+
+@cache
+def _require_nobody() -> None:
+    """Root of a user namespace of its own may not be able to."""
+    try:
+        subprocess.run(["/bin/true"], check=True, env={}, cwd="/", **_BECOME_NOBODY)
+    except (OSError, subprocess.SubprocessError):
+        raise SandboxError("no_sandbox", f"root cannot become user {NOBODY} here; be another user") from None
 
 
 def system_call_filter() -> bytes | None:
@@ -155,7 +168,9 @@ def interpreter(path: str) -> Interpreter:
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError):
             continue
-        executable, *prefixes = asked.stdout.split("\n")[:3]
+        executable, *prefixes = asked.stdout.splitlines()[:3] or [""]
+        if len(prefixes) != 2:
+            continue
         # Not the whole of a prefix, which may be somebody's home.
         parts = {f"{prefix}/{part}" for prefix in prefixes for part in ("bin", "lib", "lib64", "pyvenv.cfg")}
         mounts = tuple(sorted(part for part in parts if not part.startswith("/usr/") and os.path.exists(part)))

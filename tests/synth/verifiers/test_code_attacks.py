@@ -6,13 +6,14 @@ import ctypes
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from synth.verdicts import Outcome, Verdict
-from synth.verifiers import load
+from synth.verdicts import Check, Outcome, Verdict
+from synth.verifiers import Workers, load
 from synth.verifiers.code.watching import descendants
 
 CALLS = {
@@ -403,7 +404,8 @@ LEAKS = {
 for path in ("/etc/passwd", "/etc/shadow", "/etc/hostname", "/root", "/home", "/var", "/mnt", "/proc/self/environ",
              "/proc/1/cmdline", "/proc/mounts", "/sys", "/run", "/boot", "/srv", "/opt", "/dev/mem", "/dev/kmsg"):
     tried(path, lambda: os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1))
-tried("root", lambda: set(os.listdir("/")) - {"usr", "bin", "sbin", "lib", "lib32", "lib64", "dev", "tmp", "program.py"})
+known = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "dev", "tmp", "program.py"}
+tried("root", lambda: set(os.listdir("/")) - known)
 def walked():
     for folder, folders, files in os.walk("/"):
         folders[:] = [one for one in folders if os.path.join(folder, one) not in ("/usr", "/dev")]
@@ -543,3 +545,23 @@ def f(x): return 0
         assert verdict(program, {"hidden": [{"code": code}]}).reason == "failed_assertion"
     named = {"entry_point": "f", "hidden": [{"code": "assert isclose(f(17), 289)"}]}
     assert verdict(program, named) == Verdict(outcome=Outcome.ERROR, reason="test_does_not_run")
+
+
+def test_a_killed_verifier_takes_its_sandbox_with_it() -> None:
+    options = {"limits": {"wall_seconds": 60.0, "total_seconds": 60.0}}
+    sleeper = Check(kind="code", gold=CALLS, answer="import time, os\nos.fork()\ntime.sleep(60)", options=options)
+    before = alive()
+    with Workers(processes=1, limit_seconds=2.0, kinds=("code",)) as workers, ThreadPoolExecutor(1) as thread:
+        verdict = thread.submit(workers.check_all, [sleeper])
+        most = 0
+        while not verdict.done():
+            most = max(most, len(alive() - before))
+            time.sleep(0.05)
+        assert verdict.result()[0].reason == "hang"
+        assert most >= 4  # the worker, bwrap, the first process and the two that sleep
+        right = Check(kind="code", gold=CALLS, answer="def f(x): return x * x")
+        assert workers.check_all([right])[0].outcome == Outcome.RIGHT
+    deadline = time.monotonic() + 10
+    while alive() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive() - before

@@ -13,10 +13,13 @@ import operator
 import os
 import sys
 import types
-from collections.abc import Callable
-from typing import Any, TextIO
 
 from synth.verifiers.code.inside.values import NotPlainError, decode, encode
+
+TYPE_CHECKING = False  # as in values
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TextIO
 
 _MAX_ITEMS = 1_000_000
 

@@ -14,10 +14,13 @@ import json
 import os
 import sys
 import types
-from collections.abc import Iterator
-from typing import Any, NoReturn, TextIO
 
 from synth.verifiers.code.inside.values import NotPlainError, decode, encode
+
+TYPE_CHECKING = False  # as in values
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, NoReturn, TextIO
 
 _PROGRAM_MODULES = ("program", "solution")
 
@@ -35,9 +38,9 @@ class Line:
         self.used, self.failed, self.broken = False, "", ""
         self.exceptions: dict[str, type[BaseException]] = {}
 
-    def ask(self, request: dict[str, Any]) -> Any:
+    def ask(self, request: dict[str, Any], places: tuple[Any, ...] = ()) -> Any:
         """A plain value, or a stand-in for an object. Raises what the program raised, as a built-in exception or as
-        one that the tests name."""
+        one that the tests name. places: the arguments themselves, for what the call changed in them."""
         self.questions.write(json.dumps({"ask": request}) + "\n")
         self.questions.flush()
         reply = json.loads(self.replies.readline())
@@ -47,13 +50,12 @@ class Line:
             value = decode(reply["value"], lambda number: Object(self, {"object": number}))
         except (KeyError, NotPlainError, RecursionError):
             self.fail("not_plain")
-        self.take_over(request, reply)
+        self.take_over(places, reply)
         return value
 
-    def take_over(self, request: dict[str, Any], reply: dict[str, Any]) -> None:
-        """Changes that the call made to its arguments."""
+    def take_over(self, places: tuple[Any, ...], reply: dict[str, Any]) -> None:
         for at, told in reply.get("changed", ()):
-            place, value = request["places"][at], decode(told, lambda number: Object(self, {"object": number}))
+            place, value = places[at], decode(told, lambda number: Object(self, {"object": number}))
             if type(value) is not type(place):
                 self.fail("not_plain")
             if isinstance(place, list):
@@ -80,7 +82,7 @@ class Line:
         self.used = True
         told = [self.told(one) for one in args]
         named = {name: self.told(one) for name, one in kwargs.items()}
-        return self.ask(_Asked({"do": "call", "target": target, "args": told, "kwargs": named}, args))
+        return self.ask({"do": "call", "target": target, "args": told, "kwargs": named}, args)
 
     def apply(self, operation: str, target: Any, *args: Any) -> Any:
         self.used = True
@@ -93,17 +95,6 @@ class Line:
         except NotPlainError:
             self.broken = "test_passes_an_object"
             raise
-
-
-class _Asked(dict[str, Any]):
-    """A request with the arguments themselves, which are not sent."""
-
-    def __init__(self, told: dict[str, Any], places: tuple[Any, ...]) -> None:
-        super().__init__(told)
-        self.places = places
-
-    def __missing__(self, key: str) -> Any:
-        return self.places
 
 
 def _number(value: Any) -> Any:
@@ -208,7 +199,7 @@ def names_of(tree: ast.Module) -> tuple[set[str], set[str]]:
             expected += node.args[:1]
     parts = [one for part in expected for one in (part.elts if isinstance(part, ast.Tuple) else [part])]
     exceptions = {one.id for one in parts if isinstance(one, ast.Name)}
-    own = {*dir(builtins), *sys.stdlib_module_names, *_LIBRARIES}
+    own = {*dir(builtins), *used_modules(tree), *_LIBRARIES}
     return read - own, exceptions - own
 
 

@@ -7,8 +7,11 @@ class of the program's own takes part in a comparison. Standard library only: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+
+TYPE_CHECKING = False  # not typing's: each program would wait some 3 ms for its import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 MAX_DEPTH = 100
 """Of nesting. Each level takes some frames of Python's 1,000 here and in json."""
