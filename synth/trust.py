@@ -10,6 +10,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from synth.errors import SynthError
 from synth.made import rows
 from synth.rows import Row
 from synth.verdicts import Check, Outcome, Verdict
@@ -30,6 +31,7 @@ def trust(store: Store, check_all: CheckAll, *, seed: int = 0) -> dict[str, Any]
     """
     from synth.verifiers.planted import plant, planted_rates
 
+    check_all = _tolerant(check_all)
     plants = plant((item for _, item, _, _ in store.items.items()), seed=seed)
     verdicts = check_all([one.check for one in plants])
     table = list(_answers(store, check_all))
@@ -38,6 +40,24 @@ def trust(store: Store, check_all: CheckAll, *, seed: int = 0) -> dict[str, Any]
         "gold_errors": _suspicions(table),
         "judged_items": len(table),
     }
+
+
+def _tolerant(check_all: CheckAll) -> CheckAll:
+    """An item whose options its verifier does not take is an error of that item, and no end of a run."""
+
+    def each(checks: Sequence[Check]) -> list[Verdict]:
+        try:
+            return check_all(checks)
+        except SynthError:
+            return [verdict for check in checks for verdict in alone(check)]
+
+    def alone(check: Check) -> list[Verdict]:
+        try:
+            return check_all([check])
+        except SynthError:
+            return [Verdict(outcome=Outcome.ERROR, reason="options")]
+
+    return each
 
 
 def lines(told: dict[str, Any]) -> Iterator[str]:

@@ -45,7 +45,8 @@ class Persona:
         for row in rows:
             for prompt in dict.fromkeys(self.prompts):
                 options = {**row.options, "prompt": prompt}
-                yield replace(row, id=f"{row.id}/{prompt}", options=options, skill=row.skill or prompt)
+                made = replace(row, id=f"{row.id}/{prompt}", options=options, skill=row.skill or prompt)
+                yield replace(made, gold=None, verifier="")  # of the row's own question, which nobody answers here
 
     def flow(self, item: Item, desk: Desk) -> Flow:
         persona, prompt = item.text or item.prompt, str(item.options["prompt"])
