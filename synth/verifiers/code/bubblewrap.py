@@ -159,7 +159,7 @@ class Interpreter:
 @lru_cache(maxsize=8)
 def interpreter(path: str) -> Interpreter:
     """The Python that runs programs. Raises SandboxError where there is none, or the sandbox's user cannot read it."""
-    candidates = [path] if path else ["/usr/bin/python3", sys.executable]
+    candidates = [path] if path else ["/usr/bin/python3", "/usr/local/bin/python3", sys.executable]
     for candidate in candidates:
         try:
             asked = subprocess.run(
