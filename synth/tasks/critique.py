@@ -27,7 +27,6 @@ from synth.tasks.asking import Asking, filled, given
 from synth.tasks.candidates import Candidate, ask
 from synth.tasks.critique_constitution import Principle, principles
 from synth.tasks.critique_revision import revised, same, told
-from synth.tasks.tagged import word_of
 
 Step = dict[str, Any]
 
@@ -106,7 +105,7 @@ class Critique:
         unchanged = replace(before, keys=found.keys)
         if not found.open:
             return _closed(unchanged, found), {**step, "reason": found.reason}
-        if word_of(found.answer, ("none",)):
+        if same(found.answer, "none"):
             return unchanged, {**step, "reason": "critique.no_fault"}
         after = yield from self._mended(item, unchanged, principle, found.answer)
         step["requests"] = list(after.keys[len(before.keys) :])

@@ -19,7 +19,7 @@ from synth.items import Item, Outcome, Sample, SampleKind
 from synth.judges.judging import Judge, ask, fence, number, verdict_of
 from synth.prompts import template
 from synth.tasks.asking import filled, given
-from synth.tasks.rephrase_text import chunks
+from synth.tasks.rephrase_text import beginning
 
 TOP: Final = 5
 SCHEMA: Final[dict[str, Any]] = {
@@ -69,7 +69,7 @@ class Education:
                     reason="item.no_text",
                 )
             ]  # fmt: skip
-        excerpt = chunks(item.text, self.excerpt_characters)[0]
+        excerpt = beginning(item.text, self.excerpt_characters)
         messages = filled(self.prompt, text=excerpt, fence=fence(excerpt))
         opinions = yield from ask(
             self.judge, [messages] * self.votes, _read, schema=SCHEMA, rollouts=range(self.votes)

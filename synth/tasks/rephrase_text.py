@@ -100,6 +100,14 @@ def _cut(text: str, start: int, near: list[int], breaks: set[int], most: int) ->
     return min(len(text), start + most)
 
 
+def beginning(text: str, most: int) -> str:
+    """The whole sentences of its first characters, or just these where that would leave less than half."""
+    if len(text) <= most:
+        return text
+    whole = "".join(sentences(text[:most])[:-1])
+    return whole if 2 * len(whole) >= most else text[:most]
+
+
 @lru_cache(maxsize=32)
 def words(text: str) -> tuple[str, ...]:
     """Folded, in order, without a possessive's ending. Kept for the few texts that are compared with each other."""

@@ -11,13 +11,14 @@ A row's options:
 A condition has a `path` into the state, or `calls` with a function's name for how often it was called without an error,
 and one of is, is_not, at_least, at_most, contains, exists. An effect has a `path` and one of set, add, append, remove.
 A path's parts are joined by dots. "$name" stands for an argument, as a part of a path or as a value; a result may also
-say "$state.path".
+say "$state.path". "$5" is five dollars.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,6 +31,7 @@ MOST_CHARACTERS: Final = 20_000
 """Of a result, and of a state ten times as many: arguments come from a model, and appending has no end."""
 
 MISSING: Final = object()
+_ARGUMENT: Final = re.compile(r"\$[^\W\d]\w*")
 Json = Any
 Case = Mapping[str, Any]
 
@@ -90,7 +92,7 @@ class World:
         if isinstance(value, str) and value.startswith("$state."):
             found = self._found(value.removeprefix("$state."), arguments)
             return None if found is MISSING else found
-        if isinstance(value, str) and value.startswith("$"):
+        if isinstance(value, str) and _ARGUMENT.fullmatch(value):
             return arguments.get(value[1:])
         if isinstance(value, Mapping):
             return {key: self.valued(inner, arguments) for key, inner in value.items()}
@@ -127,7 +129,7 @@ class World:
 
 def _parts(path: str, arguments: Mapping[str, Any]) -> list[str]:
     """An argument is one part, whatever dots it holds."""
-    return [_key(arguments.get(part[1:])) if part.startswith("$") else part for part in path.split(".")]
+    return [_key(arguments.get(part[1:])) if _ARGUMENT.fullmatch(part) else part for part in path.split(".")]
 
 
 def _key(value: Any) -> str:
@@ -187,12 +189,12 @@ def machine_of(item: Item, needs_behaviour: bool) -> Machine | str:
         return "item.bad_tools"
     if not isinstance(state, Mapping):
         return "item.bad_state"
-    behaviour = told.get("behaviour", {})
+    behaviour, first = told.get("behaviour", {}), next(iter(schemas))
     if not isinstance(behaviour, Mapping) or not all(map(_cases_sound, behaviour.values())):
         return "item.bad_behaviour"
     if needs_behaviour and set(schemas) - set(behaviour):
         return "item.no_behaviour"
-    if not isinstance(goal, list | tuple) or not all(_condition_sound(one) for one in goal):
+    if not _all_sound(goal, TESTS) or any(one.get("calls", first) not in schemas for one in goal):
         return "item.bad_goal"
     if not goal and not item.verifier:
         return "item.no_checker"
@@ -226,10 +228,6 @@ def _cases_sound(cases: Any) -> bool:
 
 def _all_sound(rows: Any, words: frozenset[str]) -> bool:
     return isinstance(rows, list | tuple) and all(_sound(one, words) for one in rows)
-
-
-def _condition_sound(condition: Any) -> bool:
-    return _sound(condition, TESTS)
 
 
 def _sound(row: Any, words: frozenset[str]) -> bool:

@@ -88,6 +88,8 @@ def test_an_answer_without_fault_stays_and_makes_no_pair() -> None:
     assert sample.messages[-1]["content"] == "Use a stone."
     assert [step["reason"] for step in steps_of(run)] == ["critique.no_fault"] * 2
     assert len(run.samples) == 1
+    run = criticised(Constitution(found="It gives reasons where there are none."), rounds=1)
+    assert steps_of(run)[0]["changed"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from synth.tasks.rephrase_fidelity import Bounds, Seen, chatter, edge_lost, fidelity, leaks
-from synth.tasks.rephrase_text import chunks, names, numbers, numbers_said, sentences, stems, words
+from synth.tasks.rephrase_text import beginning, chunks, names, numbers, numbers_said, sentences, stems, words
 
 ANY = st.text(alphabet=st.sampled_from("ab .!?\n\t-AB1,。漢'\""), max_size=300)
 
@@ -272,6 +272,14 @@ def test_planted_faults_in_real_texts_are_found(shared: Path, fault: str, least:
     found = sum(verdicts) / len(verdicts)
     assert len(verdicts) >= 20
     assert least <= found <= most, f"{fault or 'faultless'}: {found:.2f} of {len(verdicts)}"
+
+
+@given(ANY, st.integers(1, 60))
+def test_a_beginning_is_whole_sentences_or_as_much_as_may_be(text: str, most: int) -> None:
+    found = beginning(text, most)
+    assert text.startswith(found)
+    assert min(len(text), most) >= len(found) >= min(len(text), most / 2)
+    assert beginning("One two. Three four.", 15) == "One two. "
 
 
 def test_words_are_folded_and_have_no_possessives() -> None:

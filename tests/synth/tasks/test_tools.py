@@ -180,6 +180,7 @@ def test_mistakes_are_told_to_the_assistant_who_may_mend_them() -> None:
         (row(goal=[{"path": "a"}]), "item.bad_goal"),
         (row(goal=[{"path": "a", "is": 1, "is_not": 2}]), "item.bad_goal"),
         (row(goal=[{"path": "a", "runs": "rm"}]), "item.bad_goal"),
+        (row(goal=[{"calls": "burn", "at_most": 0}]), "item.bad_goal"),
         (row(tools=None), "item.bad_tools"),
         (row(tools=[]), "item.bad_tools"),
         (row(tools=[function("a"), function("a")], behaviour={"a": []}), "item.bad_tools"),
@@ -281,6 +282,13 @@ def test_effects_change_what_fits_and_nothing_else(effect: dict[str, Any], state
     _, world = machine_world(state={"n": 1, "l": [1]})
     assert world.call("f", {"v": 7}, ({"do": [effect]},)) == {"ok": True}
     assert world.state == state
+
+
+def test_an_argument_is_one_part_of_a_path_and_a_price_is_none() -> None:
+    _, world = machine_world(state={"items": {"a.b": {"price": "$5.00"}}})
+    case = {"do": [{"path": "seen.$name", "set": "$5"}], "result": ["$state.items.$name.price", "$name", "$none", "$7"]}
+    assert world.call("f", {"name": "a.b"}, (case,)) == ["$5.00", "a.b", None, "$7"]
+    assert world.state["seen"] == {"a.b": "$5"}
 
 
 def test_a_row_is_not_changed_by_what_is_done_to_its_state() -> None:
