@@ -75,7 +75,7 @@ def _write_group(  # noqa: PLR0917 - one call, each of them a thing of its own
     taken: list[tuple[Row, RowTerms]] = []
     lost: list[tuple[str, str]] = []
     for row in group:
-        why = _left_out(row, wanted) or _repeats(row, wanted, account)
+        why = _left_out(row, wanted, parts.tasks) or _repeats(row, wanted, account)
         if why:
             account.left_out[why] += 1
             continue
@@ -99,10 +99,14 @@ def _write_group(  # noqa: PLR0917 - one call, each of them a thing of its own
     parts.write(ready, account)
 
 
-def _left_out(row: Row, wanted: Format) -> str:
+def _left_out(row: Row, wanted: Format, tasks: tuple[str, ...]) -> str:
+    if tasks and row.task not in tasks:
+        return "task.not_asked"
     if row.sample.outcome is not Outcome.ACCEPTED:
         return row.sample.reason or str(row.sample.outcome)
-    return "" if row.sample.kind in wanted.takes else f"kind.{row.sample.kind}"
+    if row.sample.kind not in wanted.takes:
+        return f"kind.{row.sample.kind}"
+    return "item.no_gold" if wanted.needs_gold and (row.item.gold is None or not row.item.verifier) else ""
 
 
 def _repeats(row: Row, wanted: Format, account: Account) -> str:

@@ -36,13 +36,16 @@ TRAVELLING: Final = (
 
 class Format(Protocol):
     """One format. takes: the kinds of samples. columns: its own, beside TRAVELLING. one_an_item: the first sample of an
-    item stands for all."""
+    item stands for all. needs_gold: items without a gold and a verifier are not for it."""
 
     @property
     def takes(self) -> frozenset[SampleKind]: ...
 
     @property
     def one_an_item(self) -> bool: ...
+
+    @property
+    def needs_gold(self) -> bool: ...
 
     @property
     def columns(self) -> list[tuple[str, pa.DataType]]: ...
@@ -67,6 +70,7 @@ class Sft:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.CONVERSATION})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     proof: Proof | None = None
 
     @property
@@ -108,6 +112,7 @@ class PromptCompletion:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.CONVERSATION})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("prompt", MESSAGES), ("completion", MESSAGES)]
 
     def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
@@ -126,6 +131,7 @@ class Dpo:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.PAIR})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [
         ("prompt", MESSAGES),
         ("chosen", MESSAGES),
@@ -178,6 +184,7 @@ class Rlvr:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.CONVERSATION})
     one_an_item: ClassVar[bool] = True
+    needs_gold: ClassVar[bool] = True
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [
         ("prompt", MESSAGES),
         ("ground_truth", pa.large_string()),
@@ -192,8 +199,6 @@ class Rlvr:
 
     def _one(self, row: Row) -> Values:
         item = row.item
-        if item.gold is None or not item.verifier:
-            raise RefusedRowError("export.no_gold")
         prompt = messages((*item.messages, *([{"role": "user", "content": item.prompt}] if item.prompt else [])))
         if not prompt:
             raise RefusedRowError("export.no_prompt")
@@ -215,6 +220,7 @@ class Documents:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.DOCUMENT})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("text", pa.large_string()), ("source_id", pa.string())]
 
     def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
@@ -234,6 +240,7 @@ class Steps:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.STEPS})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [
         ("prompt", MESSAGES),
         ("completions", pa.list_(pa.large_string())),
@@ -267,6 +274,7 @@ class Labels:
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.LABEL})
     one_an_item: ClassVar[bool] = False
+    needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("text", pa.large_string()), ("score", pa.float64())]
 
     def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:

@@ -23,6 +23,7 @@ class Parts:
         self._out: Any = None
         self._rows = 0
         self.names: list[str] = []
+        self.tasks = made.tasks
         self._next()
 
     def _next(self) -> None:

@@ -19,6 +19,7 @@ class Export:
     """How samples become a dataset.
 
     to: sft (messages), prompt_completion, dpo, rlvr, documents, labels or steps.
+    tasks: the names of those whose samples are taken; () takes all.
     model: folder with the tokenizer and chat template that the data is for; sft then has input_ids and loss_mask, and
         sft and dpo are proved row by row. None proves nothing, and the card says so.
     chat_template: a shipped one by name or a Jinja file, in place of the model's own.
@@ -28,6 +29,7 @@ class Export:
     """
 
     to: To = "sft"
+    tasks: tuple[str, ...] = ()
     model: str | None = None
     chat_template: str | None = None
     file: Literal["parquet", "jsonl"] = "parquet"

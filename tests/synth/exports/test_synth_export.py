@@ -209,6 +209,13 @@ def test_verifiable_prompts_stand_once_an_item_with_their_verifier(tmp_path: Pat
     assert told["prompt"][-1]["content"] == USER["content"]
 
 
+def test_items_without_a_gold_and_other_tasks_are_left_out(tmp_path: Path) -> None:
+    rows = [row(0), row(1, item={"gold": None}), row(2, item={"verifier": ""}), replace(row(3), task="other")]
+    account = export(rows, str(tmp_path / "out"), Export(to="rlvr", tasks=("sums",), terms=OPEN))
+    assert account.written == 1
+    assert account.left_out == {"item.no_gold": 2, "task.not_asked": 1}
+
+
 def test_documents_and_labels_and_completions(tmp_path: Path) -> None:
     text = row(kind=SampleKind.DOCUMENT, text="A mill grinds.")
     export([text], str(tmp_path / "documents"), Export(to="documents", terms=OPEN))
