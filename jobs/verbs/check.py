@@ -46,6 +46,8 @@ def findings(recipe: Recipe) -> Iterator[Finding]:
         yield _tokens(recipe.tokens)
     if recipe.mix is not None:
         yield _mix()
+    if recipe.synth is not None:
+        yield _synth(recipe.synth)
     if recipe.train is not None:
         yield _train()
     yield from _credentials(recipe)
@@ -130,6 +132,23 @@ def _tokens(tokens: Any) -> Finding:
     except (ValueError, OSError) as error:
         return from_error("tokens", error, "see: gristmill explain tokens")
     return Finding(what="tokens", state="ok", found=f"tokenizers {machine.version('tokenizers')}")
+
+
+def _synth(synth: Any) -> Finding:
+    """Packages, the files of rows, the keys of servers; no teacher is asked."""
+    missing = machine.missing(("aiohttp", "math_verify"))
+    if missing:
+        mend = "pip install 'gristmill[synth]'"
+        return Finding(what="synth", state="bad", found=f"needs {', '.join(missing)}", mend=mend)
+    try:
+        for path in synth.files():
+            _first_byte(path)
+        for teacher in synth.teachers.values():
+            teacher.identity()
+            teacher.api_key()
+    except (ValueError, OSError) as error:
+        return from_error("synth", error, "see: gristmill explain synth")
+    return Finding(what="synth", state="ok", found=machine.count(len(synth.teachers), "teacher"))
 
 
 def _mix() -> Finding:

@@ -41,6 +41,7 @@ def findings() -> Iterator[Finding]:
     yield machine.spark()
     yield _extra("train", "tokenizers", "the tokens: section of a recipe")
     yield _extra("mix", "scipy", "the mix: section of a recipe")
+    yield _extra("synth", "aiohttp", "the synth: section of a recipe")
     yield from _machine()
     yield _compiled()
     yield _forks()

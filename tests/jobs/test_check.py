@@ -211,3 +211,22 @@ def test_java_is_found_and_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert machine.spark() == Finding(what="spark", state="warn", found=f"pyspark 4.3.0, Java 8 at {java}", mend=mend)
     java.unlink()
     assert machine.spark() == Finding(what="spark", state="off", found="pyspark 4.3.0, no Java", mend=mend)
+
+
+def test_a_section_of_synthesis_is_looked_over_without_asking_a_teacher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jobs.verbs.check import _synth
+    from synth.running import Rows, Synth
+    from synth.teachers import TeacherSettings
+
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("{}\n")
+    teacher = TeacherSettings(model="m", urls=("http://127.0.0.1:9",), api_key_variable="GRISTMILL_TEST_KEY")
+    made = Synth(teachers={"teacher": teacher}, rows=Rows(files=(str(rows),)), tasks=({"kind": "distill"},))
+    monkeypatch.delenv("GRISTMILL_TEST_KEY", raising=False)
+    assert "GRISTMILL_TEST_KEY holds no key" in _synth(made).found
+    monkeypatch.setenv("GRISTMILL_TEST_KEY", "secret")
+    assert _synth(made).state == "ok"
+    rows.unlink()
+    assert _synth(made).state == "bad"
