@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,30 @@ def test_where_user_namespaces_are_forbidden_nothing_runs_and_a_recipe_is_told()
     assert first == "error sandbox_failed"
     assert second.startswith("verifier code: no sandbox (sandbox_failed: ")
     assert "user.max_user_namespaces" in second
+
+
+def test_an_ordinary_user_has_the_same_sandbox() -> None:
+    assert within("--unshare-user", "--uid", "1000", "--gid", "1000") == ["right passed"]
+
+
+def test_a_slow_program_is_wrong_and_one_that_got_no_core_is_not_known(one_crowded_core: None) -> None:
+    options = {"limits": {"wall_seconds": 1.5, "total_seconds": 1.5}}
+    busy, asleep = "while True: pass", "import time; time.sleep(60)"
+    assert load("code").verify(SQUARES, busy, options).reason == "busy"
+    assert load("code").verify(SQUARES, asleep, options).reason == "timeout"
+
+
+@pytest.fixture
+def one_crowded_core() -> Iterator[None]:
+    """This process, and all that it starts, on one core with five others that never rest."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    others = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(5)]
+    yield
+    for one in others:
+        one.kill()
+        one.wait()
+    os.sched_setaffinity(0, cores)
 
 
 def test_root_that_cannot_become_another_user_runs_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -17,10 +18,15 @@ from synth.verifiers.code.inside.values import NotPlainError, decode, encode
 
 SQUARES = {"entry_point": "f", "hidden": [{"args": [2], "expected": 4}, {"args": [-3], "expected": 9}]}
 SUMS = {"hidden": [{"stdin": "1 2\n", "stdout": "3\n"}, {"stdin": "10 -4\n", "stdout": "6\n"}]}
+NODE_SUM = """
+const [a, b] = require('fs').readFileSync(0, 'utf8').split(' ').map(Number)
+console.log(a + b)
+"""
 C_SUM = """
 #include <stdio.h>
 int main(void) { int a, b; scanf("%d %d", &a, &b); printf("%d\\n", a + b); }
 """
+COMMANDS = {"c": "gcc", "cpp": "g++", "javascript": "node"}
 TWO_TESTS = """
 def test_one():
     assert f(2) == 4
@@ -74,7 +80,7 @@ def outcome(answer: str, gold: Any, **options: Any) -> tuple[str, str]:
         ("def f(x) return x * x", SQUARES, "does_not_load"),
         ("import no_such_module\ndef f(x): return x * x", SQUARES, "does_not_load"),
         ("print('a log line')\ndef f(x):\n    print(x)\n    return x * x", SQUARES, "passed"),
-        ("from collections import namedtuple\nP = namedtuple('P', 'x')\ndef f(x): return P(x * x).x", SQUARES, "passed"),
+        ("from collections import namedtuple\nP = namedtuple('P', 'x')\nf = lambda x: P(x * x).x", SQUARES, "passed"),
         ("if __name__ == '__main__': print(sum(map(int, input().split())))", SUMS, "passed"),
         ("import sys\nfor line in sys.stdin: print(sum(map(int, line.split())))", SUMS, "passed"),
         ("print(3)", SUMS, "wrong_output"),
@@ -95,11 +101,17 @@ def test_programs_get_the_verdict_of_what_they_return_or_write(program: str, gol
         ("c", "int main(void) { return 0 }", "does_not_compile"),
         ("c", "int main(void) { *(volatile int *)8 = 0; }", "exit_code"),
         ("cpp", "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b; }", "passed"),
+        ("javascript", NODE_SUM, "passed"),
+        ("javascript", NODE_SUM.replace("a + b", "b + 'a'"), "wrong_output"),
+        ("javascript", "while (true) {}", "cpu_limit"),
     ],
 )  # fmt: skip
-def test_compiled_programs_are_made_and_run_in_the_sandbox(language: str, program: str, reason: str) -> None:
+def test_other_languages_run_too_or_are_an_error_where_not_installed(language: str, program: str, reason: str) -> None:
     found = outcome(program, SUMS, language=language)
-    assert found == ("right" if reason == "passed" else "wrong", reason)
+    if shutil.which(COMMANDS[language], path="/usr/local/bin:/usr/bin") is None:
+        assert found == ("error", "no_interpreter")
+    else:
+        assert found == ("right" if reason == "passed" else "wrong", reason)
 
 
 @pytest.mark.parametrize(
