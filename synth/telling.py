@@ -52,7 +52,7 @@ def told(store: Store) -> dict[str, Any]:
     for row in rows:
         made.add(row)
     made.close()
-    return {
+    whole = {
         "account": account_of(store).plain(),
         "teachers": teachers_of(settings),
         "difficulty": {task: list(bins) for task, bins in sorted(made.difficulty.items())},
@@ -63,6 +63,17 @@ def told(store: Store) -> dict[str, Any]:
         "selection": None if found is None else _selection(found),
         "examples": list(made.examples()),
     }
+    cleaned: dict[str, Any] = _cleaned(whole)
+    return cleaned
+
+
+def _cleaned(value: Any) -> Any:
+    """The same with a mark for lone surrogates, which models and rows may hold and UTF-8 cannot."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def selection_of(settings: Mapping[str, Any]) -> Selection | None:

@@ -21,7 +21,7 @@ from shards.store import ParquetWriter, exists, filesystem, join, remove, write_
 from synth.errors import SynthError
 from synth.exports.account import SHOWN, Account, fail_closed
 from synth.exports.card import card
-from synth.exports.columns import RefusedRowError
+from synth.exports.columns import RefusedRowError, check_text
 from synth.exports.formats import TRAVELLING, Format, Values
 from synth.exports.licences import Licences, RowTerms
 from synth.exports.parts import Parts
@@ -82,15 +82,16 @@ def _write_group(  # noqa: PLR0917 - one call, each of them a thing of its own
         terms = licences.of(row.item.licence, row.teachers)
         if terms.blocked:
             account.blocked[terms.blocked] += 1
-            lost.append((row.id, terms.blocked))
+            lost.append((row.id.encode("utf-8", "replace").decode(), terms.blocked))
         else:
             taken.append((row, terms))
-    ready = []
+    ready: list[Values] = []
     for (row, terms), told in zip(taken, wanted.convert([row for row, _ in taken]), strict=True):
-        if isinstance(told, RefusedRowError):
-            account.refused[told.reason] += 1
-            lost.append((row.id, told.reason))
-        else:
+        wrong = told if isinstance(told, RefusedRowError) else _unwritable(row)
+        if wrong is not None:
+            account.refused[wrong.reason] += 1
+            lost.append((row.id.encode("utf-8", "replace").decode(), wrong.reason))
+        elif not isinstance(told, RefusedRowError):
             ready.append({**told, **_travelling(row, terms, told, account)})
     for name, why in lost:
         if len(own := account.first.setdefault(why, [])) < SHOWN:
@@ -107,6 +108,15 @@ def _left_out(row: Row, wanted: Format, tasks: tuple[str, ...]) -> str:
     if row.sample.kind not in wanted.takes:
         return f"kind.{row.sample.kind}"
     return "item.no_gold" if wanted.needs_gold and (row.item.gold is None or not row.item.verifier) else ""
+
+
+def _unwritable(row: Row) -> RefusedRowError | None:
+    item = row.item
+    try:
+        check_text(row.id, item.domain, item.skill, item.language, item.source, item.licence)
+    except RefusedRowError as refused:
+        return refused
+    return None
 
 
 def _repeats(row: Row, wanted: Format, account: Account) -> str:

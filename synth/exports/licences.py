@@ -84,7 +84,7 @@ class Licences:
         licences = [licence, *(terms.licence for terms in known if terms.licence)]
         under = [one for one in dict.fromkeys(licences) if self._class(one) == "share_alike" or "-SA-" in one]
         return RowTerms(
-            licence=self._strictest(under) or next((one for one in licences if one), ""),
+            licence=self._strictest(under) or licence,
             teachers=names,
             attributions=tuple(sorted({terms.attribution for terms in known if terms.attribution})),
             blocked=self._blocked(licences, under, [name for name in names if name not in self.terms], known),

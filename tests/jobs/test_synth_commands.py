@@ -156,3 +156,20 @@ def test_mistakes_are_one_line(
     assert said in error
     assert error.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+def test_lone_surrogates_in_rows_end_no_run_and_are_marked_in_the_report(
+    teacher: SimulatorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": "a", "prompt": "How\ud800?", "gold": "1", "verifier": "math"}, {"id": "a", "prompt": "Again?"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = {
+        "output": str(tmp_path / "out"),
+        "teachers": {"teacher": {"model": "simulated", "urls": [teacher.url]}},
+        "rows": {"files": [str(tmp_path / "rows.jsonl")]},
+        "tasks": [{"kind": "distill", "rollouts": {"wave": 1, "cap": 1}}],
+    }
+    (tmp_path / "synth.yaml").write_text(yaml.safe_dump(told))
+    assert invoke(["synth", "run", str(tmp_path / "synth.yaml")]) == 0
+    assert "row.duplicate_id" in capsys.readouterr().out
+    assert "How?" in (tmp_path / "out" / "synth.html").read_text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs.verbs import paper
@@ -10,6 +10,7 @@ from shards.store import exists, join, read_json
 
 if TYPE_CHECKING:
     from synth.running import Account
+    from synth.running.accounts import Ledger
 
 PARTIAL = 3
 HEAD = ("task", "items", "accepted", "rejected", "failed", "pending", "samples accepted", "of")
@@ -24,15 +25,11 @@ def lines(account: Account) -> Iterator[str]:
         parts = (sum(items.rejected.values()), sum(items.failed.values()), items.pending)
         rows.append((task, items.total, items.accepted, *parts, samples.accepted, samples.total))
     yield from paper.table(rows, HEAD)
-    reasons = [
-        (task, reason or what, count)
-        for task, samples in account.samples.items()
-        for what, counts in (("rejected", samples.rejected), ("failed", samples.failed))
-        for reason, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
-    if reasons:
-        yield ""
-        yield from paper.table(reasons, ("task", "samples not accepted", "count"))
+    for what, ledgers in (("items", account.items), ("samples", account.samples)):
+        reasons = list(_reasons(ledgers))
+        if reasons:
+            yield ""
+            yield from paper.table(reasons, ("task", f"{what} not accepted", "count"))
     costs = [
         (one.task, one.teacher, one.temperature, one.replies, f"{one.truncated_share:.1%}",
          *(_rounded(one.per_accepted()[key]) for key in ("tokens", "cost")))
@@ -46,6 +43,13 @@ def lines(account: Account) -> Iterator[str]:
     asked = f"{sent.sent} requests sent: {sent.replied} replied, {sent.failed} failed, {sent.pending} pending"
     yield f"{asked}; {account.seconds:.0f} s, cost {account.cost:.2f}; ended: {account.ended}"
     yield from account.alarms
+
+
+def _reasons(ledgers: Mapping[str, Ledger]) -> Iterator[tuple[str, str, int]]:
+    for task, ledger in ledgers.items():
+        for what, counts in (("rejected", ledger.rejected), ("failed", ledger.failed)):
+            for reason, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+                yield task, reason or what, count
 
 
 def _rounded(value: float | None) -> str:

@@ -260,6 +260,19 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "notes").read_text() == "mine"
 
 
+def test_a_name_that_no_file_can_hold_is_refused_and_listed(tmp_path: Path) -> None:
+    account = export(
+        [row(0), row(1, item={"domain": "a\ud800"})], str(tmp_path / "out"), Export(max_refused=0.5, terms=OPEN)
+    )
+    assert account.refused == {"export.invalid_text": 1}
+
+
+def test_an_unknown_licence_stays_unknown_on_the_card(tmp_path: Path) -> None:
+    made = Export(terms=OPEN, licences=LicencePolicy(unknown="take"))
+    assert export([row(item={"licence": ""})], str(tmp_path / "out"), made).licences == {"unknown": 1}
+    assert 'license: "other"' in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_nothing_to_write_is_said_with_the_reasons(tmp_path: Path) -> None:
     with pytest.raises(SynthError, match=r"none of 1 rows can be written as sft: verify.wrong 1"):
         export([row(outcome=Outcome.REJECTED, reason="verify.wrong")], str(tmp_path / "out"), Export(terms=OPEN))
