@@ -8,6 +8,7 @@ no other user; a process tree of its own that ends with its first process.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -86,14 +87,27 @@ def command(
 
 
 def _limited(limits: Limits, place: Place) -> list[str]:
-    """Set inside the new user namespace: outside, RLIMIT_NPROC would count all sandboxes together."""
-    made = ["/usr/bin/prlimit", f"--nproc={limits.processes}:{limits.processes}"]
-    made += [f"--nofile={limits.open_files}:{limits.open_files}", "--core=0:0", "--memlock=0:0", "--msgqueue=0:0"]
-    # The soft limit ends it with SIGXCPU, which it may ignore; the hard one with SIGKILL.
-    made += [f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}"]
-    made += [f"--fsize={limits.files_kibibytes * 1024}:{limits.files_kibibytes * 1024}"]
+    """Set inside the new user namespace: outside, RLIMIT_NPROC would count all sandboxes together. Raises SandboxError
+    for one above a hard limit of this process, which prlimit could not set and would blame on the program."""
+    sizes = {
+        "nproc": limits.processes,
+        "nofile": limits.open_files,
+        "fsize": limits.files_kibibytes * 1024,
+        # The soft limit ends it with SIGXCPU, which it may ignore; the hard one, a second later, with SIGKILL.
+        "cpu": limits.cpu_seconds,
+        "core": 0,
+        "memlock": 0,
+        "msgqueue": 0,
+    }
     if place.address_space:
-        made += [f"--as={limits.memory_mebibytes << 20}:{limits.memory_mebibytes << 20}"]
+        sizes["as"] = limits.memory_mebibytes << 20
+    made = ["/usr/bin/prlimit"]
+    for name, size in sizes.items():
+        most = size + 1 if name == "cpu" else size
+        hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        if 0 <= hard < most:
+            raise SandboxError("limit_above_ours", f"{name}: {most} is above this process's own hard limit, {hard}")
+        made.append(f"--{name}={size}:{most}")
     return [*made, "--"]
 
 

@@ -9,7 +9,7 @@ from synth.verifiers.code.checking import Checker
 from synth.verifiers.code.comparing import same_value
 from synth.verifiers.code.gold import Call
 from synth.verifiers.code.inside.values import NotPlainError, decode, encode
-from synth.verifiers.code.sessions import FailedError, Session, Trial
+from synth.verifiers.code.sessions import FailedError, Session, Trial, ran_out_of_memory
 from synth.verifiers.code.settings import Settings
 
 
@@ -48,8 +48,7 @@ def _judge(call: Call, reply: dict[str, Any], settings: Settings, checker: Check
 def value_of(reply: dict[str, Any]) -> Any:
     """The value that a reply claims. Raises FailedError where there is none."""
     if "raised" in reply:
-        names = reply["raised"]
-        raise FailedError("memory_limit" if isinstance(names, list) and "MemoryError" in names else "raised")
+        raise FailedError("memory_limit" if ran_out_of_memory(reply) else "raised")
     if "value" not in reply:
         raise FailedError("not_plain" if "not_plain" in reply else "protocol")
     try:

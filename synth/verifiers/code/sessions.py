@@ -79,6 +79,12 @@ def _start_of(name: str) -> str:
     )
 
 
+def ran_out_of_memory(reply: Mapping[str, Any]) -> bool:
+    """Whether what a program raised is that it could get no more."""
+    names = reply.get("raised")
+    return isinstance(names, list) and "MemoryError" in names
+
+
 class Session:
     """A Python process in a sandbox that answers line by line. A context manager.
 
@@ -132,5 +138,6 @@ class Session:
     def load(self, source: str, deadline: float, *, keeps: bool = False) -> None:
         """Give it the program. keeps: its own objects may be held by number. Raises FailedError where it does not
         load."""
-        if "value" not in self.ask({"load": source, "keeps": keeps}, deadline):
-            raise FailedError("does_not_load")
+        reply = self.ask({"load": source, "keeps": keeps}, deadline)
+        if "value" not in reply:
+            raise FailedError("memory_limit" if ran_out_of_memory(reply) else "does_not_load")

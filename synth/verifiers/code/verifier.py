@@ -29,7 +29,8 @@ class Code:
     (an object of a class of its own), exited, exit_code, protocol (it wrote what only our driver writes), timeout,
     cpu_limit, memory_limit, output_limit, process_limit.
     Error where the sandbox is not there or failed (no_sandbox, no_interpreter, sandbox_failed, sandbox_unhealthy,
-    not_ended), where the machine was too busy to tell a slow program (busy), and where the gold is no good.
+    limit_above_ours, not_ended), where the machine was too busy to tell a slow program (busy), and where the gold is no
+    good.
     """
 
     kind = "code"

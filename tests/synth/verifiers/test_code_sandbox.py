@@ -105,6 +105,19 @@ def test_an_interpreter_that_is_none_is_an_error() -> None:
         require_sandbox("/usr/bin/true")
 
 
+def test_a_limit_that_cannot_be_set_is_an_error_and_not_the_programs_fault() -> None:
+    code = (
+        "import resource, sys; from synth.verifiers import load; from synth.verifiers.code import require_sandbox\n"
+        "require_sandbox(); resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
+        "gold = {'hidden': [{'stdin': '', 'stdout': '1'}]}\n"
+        "for most in (100, 300):\n"
+        "    print(load('code').verify(gold, 'print(1)', {'limits': {'open_files': most}}).reason)\n"
+    )
+    root = Path(__file__).resolve().parents[3]
+    told = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["passed", "limit_above_ours"]
+
+
 def ends(inner: list[str], **limits: Any) -> tuple[bytes, int]:
     with Sandbox(inner, limits=Limits(**limits), place=interpreter("").place) as sandbox:
         sandbox.send(b"", last=True)
@@ -169,7 +182,7 @@ def test_right_wrong_and_hostile_programs_at_once_each_get_their_own_verdict() -
         RIGHT: "passed",
         "def f(x): return x": "wrong_value",
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass": "cpu_limit",
-        "kept = bytearray(10 << 30)": "does_not_load",
+        "kept = bytearray(10 << 30)": "memory_limit",
         "import os; os._exit(0)": "exited",
     }
     options = {"limits": {"cpu_seconds": 1, "wall_seconds": 3.0}}
