@@ -6,11 +6,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from synth.running.teaching import Teaching, alarms_of, teaching_of
 from synth.store import Store
 from synth.store.items import CONCLUDED, CURRENT
+
+FAILURES_TOLD: Final = 5
 
 
 class ConservationError(RuntimeError):
@@ -95,7 +97,8 @@ def account_of(store: Store) -> Account:
         items={task: _items(connection, row) for task, row in sorted(tasks.items())},
         samples={task: _samples(connection, row) for task, row in sorted(tasks.items())},
         requests=_requests(connection), teaching=teaching, ended=runs[-1]["ended"] if runs else "nothing was run",
-        seconds=sum(run["seconds"] for run in runs), cost=sum(run["cost"] for run in runs), alarms=alarms_of(teaching),
+        seconds=sum(run["seconds"] for run in runs), cost=sum(run["cost"] for run in runs),
+        alarms=(*_failures(connection), *alarms_of(teaching)),
     )  # fmt: skip
 
 
@@ -127,6 +130,16 @@ def _samples(connection: sqlite3.Connection, task: int) -> Ledger:
     [total] = connection.execute(f"SELECT count(*) {of_task}", (task,)).fetchone()
     grouped = connection.execute(f"SELECT samples.outcome, samples.reason, count(*) {of_task} GROUP BY 1, 2", (task,))
     return _ledger(grouped, total, {})
+
+
+def _failures(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Why requests have no reply, the most frequent first; those that were replied to since are not told."""
+    rows = connection.execute(
+        "SELECT stage, error, count(DISTINCT request) FROM failures WHERE request NOT IN (SELECT request FROM replies) "
+        "GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT ?",
+        (FAILURES_TOLD,),
+    )
+    return tuple(f"requests without a reply: {count} x {stage}: {error}" for stage, error, count in rows)
 
 
 def _ledger(grouped: sqlite3.Cursor, total: int, refused: Mapping[str, int]) -> Ledger:
