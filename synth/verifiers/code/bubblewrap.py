@@ -27,6 +27,10 @@ NOBODY: Final = 65534
 
 _BECOME_NOBODY: Final[dict[str, Any]] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 _SYSTEM_FOLDERS: Final = ("bin", "sbin", "lib", "lib32", "lib64")
+_FIRST: Final = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+"""The first process, which ends with the program. bwrap's own would be left to the machine's first process to reap, and
+in a container that one often reaps nothing."""
+
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/random")
 _ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -71,7 +75,8 @@ def command(
 ) -> list[str]:  # fmt: skip
     """The argument list. files: (descriptor that is read to its end, path inside, mode). status, gate, calls:
     descriptors of bwrap's report, of what it waits for, and of the seccomp filter."""
-    made = [_bwrap(), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
+    made = [_bwrap(), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--as-pid-1"]
+    made += ["--new-session"]
     made += ["--cap-drop", "ALL", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox", "--clearenv"]
     for name, value in _ENVIRONMENT.items():
         made += ["--setenv", name, value]
@@ -83,7 +88,7 @@ def command(
     made += ["--size", str(limits.files_kibibytes * 1024), "--tmpfs", "/tmp", "--symlink", "/tmp", "/dev/shm"]
     made += ["--remount-ro", "/", "--chdir", "/tmp", "--json-status-fd", str(status), "--block-fd", str(gate)]
     made += [] if calls is None else ["--seccomp", str(calls)]
-    return [*made, "--", *_limited(limits, place), *inner]
+    return [*made, "--", *_FIRST, *_limited(limits, place), *inner]
 
 
 def _limited(limits: Limits, place: Place) -> list[str]:

@@ -54,7 +54,7 @@ class Launched:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
         gone = _readable(self.descriptor, END_SECONDS)
-        _end_bwrap(self.bwrap)
+        _end_bwrap(self.bwrap, END_SECONDS if gone else 0.0)
         os.close(self.descriptor)
         os.close(self.status)
         if not gone:
@@ -89,7 +89,7 @@ def launch(inner: Sequence[str], *, limits: Limits, place: Place, files: Mapping
     except BaseException as error:
         os.close(status)
         if process is not None:
-            _end_bwrap(process)
+            _end_bwrap(process, 0.0)
         if isinstance(error, OSError | subprocess.SubprocessError):
             raise SandboxError("sandbox_failed", type(error).__name__) from None
         raise
@@ -118,11 +118,13 @@ def complaint(process: subprocess.Popen[bytes]) -> str:
     return " ".join(text.split())[:_COMPLAINT_CHARS]
 
 
-def _end_bwrap(process: subprocess.Popen[bytes]) -> None:
-    """Its child dies with it, should it still be there (--die-with-parent)."""
-    with contextlib.suppress(ProcessLookupError):
+def _end_bwrap(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """It ends once it has reaped its child. Else both die: --die-with-parent."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
         process.kill()
-    process.wait()
+        process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):
