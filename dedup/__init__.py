@@ -3,7 +3,7 @@
 signatures(texts)                  MinHash signatures, value for value those of datasketch's scheme affine32
 near_duplicates(texts)             which texts would go, for whom, at which similarity
 ContaminationIndex(items)          finds benchmark items in texts; .check(texts)
-read_benchmarks(patterns)          the items of benchmark files
+benchmark_files(patterns)          the files that patterns name; read_benchmarks(patterns), their items
 Exact, Minhash                     whole-corpus steps
 Decontaminate                      the per-document step over benchmark files
 """
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dedup.benchmarks import read_benchmarks
+    from dedup.benchmarks import benchmark_files, read_benchmarks
     from dedup.compiled import compile
     from dedup.contamination import ContaminationIndex
     from dedup.decontaminate import Decontaminate
@@ -28,6 +28,7 @@ __all__ = [
     "Decontaminate",
     "Exact",
     "Minhash",
+    "benchmark_files",
     "compile",
     "near_duplicates",
     "read_benchmarks",
@@ -41,6 +42,7 @@ _HOMES = {
     "Minhash": "dedup.minhash",
     "compile": "dedup.compiled",
     "near_duplicates": "dedup.near",
+    "benchmark_files": "dedup.benchmarks",
     "read_benchmarks": "dedup.benchmarks",
     "signatures": "dedup.sketch",
 }

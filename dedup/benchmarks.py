@@ -74,7 +74,7 @@ def read_items(paths: Sequence[str]) -> Iterator[Item]:
                 raise BenchmarkError(f"{path}:{number + 1}: {error}") from None
 
 
-def expand(globs: Sequence[str]) -> tuple[str, ...]:
+def benchmark_files(globs: Sequence[str]) -> tuple[str, ...]:
     """The files that the patterns name, sorted, each once. Raises BenchmarkError for a pattern that names none."""
     found: set[str] = set()
     for pattern in globs:
@@ -88,7 +88,7 @@ def expand(globs: Sequence[str]) -> tuple[str, ...]:
 
 def read_benchmarks(globs: Sequence[str]) -> Iterator[Item]:
     """The items of all files that the patterns name. Raises BenchmarkError."""
-    return read_items(expand(globs))
+    return read_items(benchmark_files(globs))
 
 
 def _rows(path: str) -> Iterable[Any]:

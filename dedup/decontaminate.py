@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from dedup.benchmarks import expand, read_items
+from dedup.benchmarks import benchmark_files, read_items
 from dedup.rules import Rules
 from shards.step import Check, Judged, judge
 
@@ -39,7 +39,7 @@ class Decontaminate(Rules):
 
     def files(self) -> tuple[str, ...]:
         """The benchmark files. Raises BenchmarkError for a pattern that names none."""
-        return expand(self.benchmarks)
+        return benchmark_files(self.benchmarks)
 
     def __call__(self, batch: pa.RecordBatch) -> Judged:
         from text import tokens_of

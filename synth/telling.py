@@ -77,7 +77,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def selection_of(settings: Mapping[str, Any]) -> Selection | None:
-    """The selection of a run's settings; None where nothing is selected."""
+    """The selection of a run's settings, checked when they were read; None where nothing is selected."""
     from pydantic import TypeAdapter
 
     from synth.selection import Selection

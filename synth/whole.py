@@ -26,6 +26,7 @@ def run(
     """Run, or go on with, the settings' tasks in the folder `out`. Raises as synth.running.run does."""
     from synth.running import run as run_tasks
 
+    settings.files()  # what is not there is told before anything is asked
     account = run_tasks(settings, out, say=say, progress=progress)
     _finish(settings, out, say)
     return account

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
+from synth.selection.settings import Selection
 from synth.teachers.settings import TeacherSettings
 
 STRICT = ConfigDict(extra="forbid")
@@ -109,7 +110,7 @@ class Synth:
     seed: int = Field(default=1, ge=0)
     budget: Budget = Field(default_factory=Budget)
     checking: Checking = Field(default_factory=Checking)
-    select: dict[str, Any] = Field(default_factory=dict)
+    select: Selection | None = None
     open_items: Count | None = None
     stop_after_failures: Count | None = None
     progress_seconds: Positive = 5.0
@@ -122,12 +123,13 @@ class Synth:
         return self
 
     def files(self) -> tuple[str, ...]:
-        """The files of all rows that are named here. Raises SynthError where there are none."""
+        """The files of all rows and benchmarks that are named here. Raises SynthError where there are none."""
         from synth.running.rows import files_of
 
         told = [self.rows, *(one["rows"] for one in self.tasks if isinstance(one, Mapping) and one.get("rows"))]
         sources = [name for one in told if one for name in (one.files if isinstance(one, Rows) else one["files"])]
-        return tuple(dict.fromkeys(file for source in sources for file in files_of(source)))
+        benchmarks = () if self.select is None else self.select.files()
+        return tuple(dict.fromkeys([*(file for source in sources for file in files_of(source)), *benchmarks]))
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, the way a recipe says them."""

@@ -108,9 +108,12 @@ def _class_of(kind: str, where: str) -> type[Any]:
 def validated(kind: type[Any], values: Any, where: str) -> Any:
     """Settings of a mapping, strictly, or SynthError at the first mistake."""
     from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUserError
 
     try:
         return TypeAdapter(kind).validate_python(values)
+    except PydanticUserError:
+        raise SynthError(f"{where}: its kind is no class of settings; name a dataclass with items and flow") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = [*filter(None, [where]), *(str(part) for part in first["loc"])]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synth.errors import SynthError
 from synth.items import Outcome
 from synth.rows import Row
 from synth.selection.balancing import Balanced, balance
@@ -195,7 +196,10 @@ def _index(settings: Selection) -> ContaminationIndex | None:
 
     if settings.contamination is None:
         return None
-    return ContaminationIndex(read_benchmarks(settings.contamination.benchmarks), **settings.contamination.rules)
+    try:
+        return ContaminationIndex(read_benchmarks(settings.contamination.benchmarks), **settings.contamination.rules)
+    except (TypeError, ValueError) as error:  # a file that is none, or a rule that there is not
+        raise SynthError(f"select.contamination: {str(error).splitlines()[0]}") from None
 
 
 def _rubric(row: Row) -> str:

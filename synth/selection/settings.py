@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from synth.errors import SynthError
+
 Share = Annotated[float, Field(ge=0, le=1)]
 _FORBID = ConfigDict(extra="forbid")
 
@@ -122,3 +124,14 @@ class Selection:
     near_duplicates: NearDuplicates | None = None
     balance: Balance | None = None
     seed: int = Field(default=0, ge=0)
+
+    def files(self) -> tuple[str, ...]:
+        """The benchmark files of the contamination filter. Raises SynthError for a pattern that names none."""
+        if self.contamination is None:
+            return ()
+        from dedup import benchmark_files
+
+        try:
+            return benchmark_files(self.contamination.benchmarks)
+        except ValueError as error:
+            raise SynthError(f"select.contamination: {error}") from None

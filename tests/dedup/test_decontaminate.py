@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from dedup import Decontaminate
-from dedup.benchmarks import BenchmarkError, expand, item_of, read_items
+from dedup.benchmarks import BenchmarkError, benchmark_files, item_of, read_items
 from shards.step import Step
 from text import attach, tokenize
 
@@ -94,7 +94,7 @@ def test_json_lines_and_parquet_give_the_same_items(tmp_path: Path) -> None:
     with pa.CompressedOutputStream(str(tmp_path / "c.jsonl.zst"), "zstd") as out:
         out.write(lines)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
-    files = expand((str(tmp_path / "*"), str(tmp_path / "a.jsonl")))
+    files = benchmark_files((str(tmp_path / "*"), str(tmp_path / "a.jsonl")))
     assert [Path(file).name for file in files] == ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.parquet"]
     first, *others = (list(read_items((file,))) for file in files)
     assert len(first) == 3

@@ -173,3 +173,23 @@ def test_lone_surrogates_in_rows_end_no_run_and_are_marked_in_the_report(
     assert invoke(["synth", "run", str(tmp_path / "synth.yaml")]) == 0
     assert "row.duplicate_id" in capsys.readouterr().out
     assert "How?" in (tmp_path / "out" / "synth.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("select={dificulty: {}}", "select.dificulty: unknown key; did you mean 'difficulty'?"),
+        ("select.difficulty.max_pass_rate=2", "select.difficulty.max_pass_rate: 2 is above 1"),
+        (
+            "select={contamination: {benchmarks: [nowhere/*.jsonl]}}",
+            "select.contamination: no benchmark file matches 'nowhere/*.jsonl'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_selection_is_told_before_anything_is_asked(
+    made: Path, teacher: SimulatorProcess, capsys: pytest.CaptureFixture[str], change: str, said: str
+) -> None:
+    before = teacher.stats()["attempts"]
+    assert invoke(["synth", "run", str(made / "synth.yaml"), "--set", change]) == 2
+    assert said in capsys.readouterr().err
+    assert teacher.stats()["attempts"] == before

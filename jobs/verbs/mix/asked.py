@@ -84,8 +84,8 @@ def standing(settings: Mix, observations: Observations) -> Standing:
         settings = replace(settings, objective=replace(asked, weights=dict.fromkeys(told, 1.0)))
     size = (len(observations), len(observations.domains))
     if size[0] * size[1] > SLOW:
-        told = "laws are fitted to folds of them all, which takes minutes; --only takes fewer rows"
-        print(f"{size[0]} runs of {size[1]} domains: {told}", file=sys.stderr, flush=True)
+        slow = "laws are fitted to folds of them all, which takes minutes; --only takes fewer rows"
+        print(f"{size[0]} runs of {size[1]} domains: {slow}", file=sys.stderr, flush=True)
     return Standing(settings, observations.domains, (), observations)
 
 
