@@ -7,7 +7,7 @@ OUT/samples/ items/ requests/ contents/    Parquet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from shards.store import join, write_json
@@ -27,6 +27,7 @@ def run(
     from synth.running import run as run_tasks
 
     settings.files()  # what is not there is told before anything is asked
+    _require_sandbox(settings)
     account = run_tasks(settings, out, say=say, progress=progress)
     _finish(settings, out, say)
     return account
@@ -41,6 +42,16 @@ def verify(settings: Synth, out: str, *, say: Say | None = None) -> Account:
     return account
 
 
+def _require_sandbox(settings: Synth) -> None:
+    """Where the settings say that rows are verified as programs. Raises SynthError, with what to install or allow."""
+    rows = [settings.rows, *(one.get("rows") for one in settings.tasks if isinstance(one, Mapping))]
+    values = [one.get("values", {}) if isinstance(one, Mapping) else one.values for one in rows if one is not None]
+    if any(one.get("verifier") == "code" for one in values):
+        from synth.verifiers.code import require_sandbox
+
+        require_sandbox()
+
+
 def _finish(settings: Synth, out: str, say: Say | None) -> None:
     from synth.verifiers import Workers
 
@@ -48,7 +59,7 @@ def _finish(settings: Synth, out: str, say: Say | None) -> None:
     with (
         Store.open(out, read_only=True) as store,
         Workers(
-            processes=told.processes, limit_seconds=told.limit_seconds, limits_seconds=told.limits_seconds,
+            processes=told.processes, limit_seconds=told.limit_seconds, limits_seconds=told.limits_by_kind,
             memory_bytes=told.memory_mebibytes << 20,
         ) as workers,
     ):  # fmt: skip

@@ -146,7 +146,7 @@ class _Run:
         told = self._settings.checking
         workers = stack.enter_context(
             Workers(
-                processes=told.processes, limit_seconds=told.limit_seconds, limits_seconds=told.limits_seconds,
+                processes=told.processes, limit_seconds=told.limit_seconds, limits_seconds=told.limits_by_kind,
                 memory_bytes=told.memory_mebibytes << 20,
             )
         )  # fmt: skip

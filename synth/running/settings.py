@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 from synth.selection.settings import Selection
 from synth.teachers.settings import TeacherSettings
 
+CODE_SECONDS: Final = 40.0
 STRICT = ConfigDict(extra="forbid")
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -79,6 +80,11 @@ class Checking:
     limit_seconds: Positive = 10.0
     limits_seconds: dict[str, Positive] = Field(default_factory=dict)
     memory_mebibytes: int = Field(default=2048, ge=64)
+
+    @property
+    def limits_by_kind(self) -> dict[str, float]:
+        """Programs are compiled and run under limits of their own, which stand within this one."""
+        return {"code": CODE_SECONDS, **self.limits_seconds}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

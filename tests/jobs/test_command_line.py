@@ -19,7 +19,7 @@ from jobs.errors import MistakesError, UserError
 
 ROOT = Path(__file__).parents[2]
 VERBS = ["run", "plan", "check", "try", "why", "look", "sql", "whatif", "report", "explain", "doctor"]
-VERBS += ["export", "budget", "mix", "train"]
+VERBS += ["export", "budget", "mix", "train", "synth"]
 COMMAND = [sys.executable, "-c", "from jobs.command_line import main; main()"]
 
 Verb = Callable[..., Any]
