@@ -13,7 +13,7 @@ Made = Annotated[
 ]
 
 synth = typer.Typer(
-    help="Make data with teacher models: asked, verified, selected, exported.",
+    help="Make data with teachers: ask, verify, select, export.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

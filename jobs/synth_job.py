@@ -30,6 +30,7 @@ def run(settings: Any, out: str, *, say: Say | None = None) -> Account:
 def plan(settings: Any, out: str) -> Plan:
     from synth.running import plan as expect
 
+    _told(settings.files)
     found: Plan = _told(lambda: expect(settings, out))
     return found
 
@@ -52,11 +53,16 @@ def export(out: str, destination: str, made: Export) -> tuple[Exported, Selected
     """With the selection that the run's settings have, and its account's figures on the card."""
 
     def write() -> tuple[Exported, Selected | None]:
+        from synth.errors import SynthError
         from synth.made import export as write_dataset
         from synth.store import Store
         from synth.telling import facts_of, selection_of, told
 
         with Store.open(out, read_only=True) as store:
+            known = store.runs.settings().get("teachers", {})
+            if unknown := sorted(set(made.terms) - set(known)):
+                told_names = ", ".join(sorted(known))
+                raise SynthError(f"terms.{unknown[0]}: no teacher of the run is called so; there are {told_names}")
             facts = {"name": os.path.basename(os.path.abspath(out)), **facts_of(told(store))}
             return write_dataset(store, destination, made, selection_of(store.runs.settings()), facts)
 

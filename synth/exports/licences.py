@@ -6,6 +6,7 @@ at. Each row's terms travel with it, so that what is decided otherwise later can
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,15 @@ from pydantic.dataclasses import dataclass as settings
 Use = Literal["commercial", "research"]
 
 CLASSES: Final = ("free", "share_alike", "research", "no_derivatives")
+
+
+COMPOUND: Final = re.compile(r"\s+(?:AND|OR|WITH)\s+")
+
+
+@cache
+def _spelt() -> dict[str, str]:
+    """SPDX names as they are spelt, by their lower case: SPDX compares without it."""
+    return {name.casefold(): name for kind in CLASSES for name in _table()[kind]}
 
 
 @cache
@@ -79,6 +89,7 @@ class Licences:
 
     def of(self, licence: str, teachers: Iterable[str]) -> RowTerms:
         """Of a row made from a text under `licence` ("" unknown) by these teachers."""
+        licence = _spelt().get(licence.casefold(), licence)
         names = tuple(sorted(set(teachers)))
         known = [self.terms[name] for name in names if name in self.terms]
         licences = [licence, *(terms.licence for terms in known if terms.licence)]
@@ -107,6 +118,12 @@ class Licences:
         return "licence.teacher_unknown" if self.policy.unknown == "refuse" and without else ""
 
     def _class(self, licence: str) -> str:
+        """Of a compound (A AND B, A OR B) the strictest of its parts that is known, unknown if none is plainly free."""
+        parts = [one for one in COMPOUND.split(licence.strip("() ")) if one] if COMPOUND.search(licence) else []
+        if parts:
+            found = [self._class(part.strip("() ")) for part in parts]
+            return next((name for name in (*reversed(CLASSES[1:]), "unknown") if name in found), "free")
+        licence = _spelt().get(licence.casefold(), licence)
         if licence in self.policy.more:
             return self.policy.more[licence]
         return next((name for name in CLASSES if licence in _table()[name]), "unknown")
