@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+UNWRITABLE: Final = re.compile("[\0\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""What no trainer's text holds: NUL, lone surrogates (which UTF-8 cannot write), noncharacters."""
 
 
 class Finish(StrEnum):

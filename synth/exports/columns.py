@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-BAD: Final = re.compile("[\0\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""What no trainer's text holds: NUL, lone surrogates (which UTF-8 cannot write), noncharacters."""
+from synth.replies import UNWRITABLE
 
 CALL = pa.struct(
     [
@@ -58,5 +56,5 @@ def messages(told: tuple[Mapping[str, Any], ...]) -> list[dict[str, Any]]:
 
 def check_text(*texts: str) -> None:
     """Raise RefusedRowError for text that cannot be written and read again as it is."""
-    if any(BAD.search(text) for text in texts):
+    if any(UNWRITABLE.search(text) for text in texts):
         raise RefusedRowError("export.invalid_text")

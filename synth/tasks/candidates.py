@@ -15,7 +15,7 @@ from typing import Any
 
 from synth.flows import Effect
 from synth.items import Item, Outcome, Sample, SampleKind
-from synth.replies import Failure, Parsed, Reply
+from synth.replies import UNWRITABLE, Failure, Parsed, Reply
 from synth.requests import Message, Request
 from synth.tasks.asking import Asking
 from synth.teachers.finishing import Answered, reply_with_policy
@@ -87,6 +87,8 @@ class Candidate:
         )  # fmt: skip
         if reason := asking.reason(parsed.finish):
             return with_it.rejected(reason)
+        if UNWRITABLE.search(parsed.answer) or UNWRITABLE.search(parsed.reasoning or ""):
+            return with_it.rejected("answer.invalid_text")
         return with_it if parsed.answer else with_it.rejected("answer.empty")
 
     def judged(self, verdict: Verdict, stage: str = "verify") -> Candidate:
