@@ -66,12 +66,18 @@ def test_a_slow_program_is_wrong_and_one_that_got_no_core_is_not_known(one_crowd
     assert load("code").verify(SQUARES, asleep, options).reason == "timeout"
 
 
+BUSY = ["/bin/sh", "-c", "while :; do :; done"]
+
+
 @pytest.fixture
 def one_crowded_core() -> Iterator[None]:
-    """This process, and all that it starts, on one core with five others that never rest."""
+    """This process, and all that it starts, on one core with five others that never rest.
+
+    Each in a session of its own, as the sandbox is: kernels that share a core by sessions gave it half of one else.
+    """
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
-    others = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(5)]
+    others = [subprocess.Popen(BUSY, start_new_session=True) for _ in range(5)]
     yield
     for one in others:
         one.kill()
