@@ -16,7 +16,7 @@ from synth.verifiers.code.sessions import FailedError, python_command
 from synth.verifiers.code.settings import Settings
 
 _SOURCE: Final = "/program"
-_MADE: Final = "/tmp/program"
+_MADE: Final = "program"  # in the folder that the sandbox starts in
 _COMPILER_MEMORY: Final = 2048
 """MiB. g++ takes some 300 for a program that includes all of its library; templates may ask for any amount."""
 _LARGEST_PROGRAM: Final = 1 << 16
