@@ -156,8 +156,9 @@ def test_bf16_trains_on_a_cpu_with_float32_weights(tiny: Any, made_batch: Any) -
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")  # the compiler warns of its own doings
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on a CPU")
 def test_compiled_it_trains_as_it_does_otherwise(tiny: Any, made_batch: Any) -> None:
+    if shutil.which("g++") is None:
+        pytest.fail("torch.compile needs a C++ compiler on a CPU: apt-get install g++")
     batches = [made_batch(step) for step in range(4)]
     (plain, losses), (compiled, others) = _trained(tiny(), batches), _trained(tiny(), batches, compile=True)
     assert others == pytest.approx(losses, rel=1e-4)
