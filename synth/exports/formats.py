@@ -106,17 +106,25 @@ def conversation(row: Row) -> list[Values]:
     return told
 
 
+class OneByOne:
+    """A format that decides each row by itself."""
+
+    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
+        return _each(rows, self._one)
+
+    def _one(self, row: Row) -> Values:
+        """The row's own columns. Raises RefusedRowError."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class PromptCompletion:
+class PromptCompletion(OneByOne):
     """TRL's conversational prompt and completion: the last answer is the completion."""
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.CONVERSATION})
     one_an_item: ClassVar[bool] = False
     needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("prompt", MESSAGES), ("completion", MESSAGES)]
-
-    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
-        return _each(rows, self._one)
 
     def _one(self, row: Row) -> Values:
         told = conversation(row)
@@ -178,7 +186,7 @@ def _alike(chosen: Any, rejected: Any) -> RefusedRowError | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rlvr:
+class Rlvr(OneByOne):
     """Prompts with what verifies their answers. dataset is the verifier's name, as open-instruct reads it; pass_rate,
     of the rollouts that were judged. One row an item."""
 
@@ -193,9 +201,6 @@ class Rlvr:
         ("dataset", pa.string()),
         ("pass_rate", pa.float64()),
     ]
-
-    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
-        return _each(rows, self._one)
 
     def _one(self, row: Row) -> Values:
         item = row.item
@@ -215,7 +220,7 @@ class Rlvr:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Documents:
+class Documents(OneByOne):
     """Text for pretraining, as a source of documents: a recipe reads it with format: parquet."""
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.DOCUMENT})
@@ -223,18 +228,12 @@ class Documents:
     needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("text", pa.large_string()), ("source_id", pa.string())]
 
-    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
-        return _each(rows, self._one)
-
     def _one(self, row: Row) -> Values:
-        if not row.sample.text.strip():
-            raise RefusedRowError("export.empty_text")
-        check_text(row.sample.text)
-        return {"text": row.sample.text, "source_id": digest([row.task, row.item.id, row.sample.number])}
+        return {"text": _text(row), "source_id": digest([row.task, row.item.id, row.sample.number])}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class Steps(OneByOne):
     """Solutions with a label a step, as TRL's trainer of process reward models takes them: prompt, completions, labels;
     values, the share of completions from a step that ended right (Math-Shepherd's soft label)."""
 
@@ -247,9 +246,6 @@ class Steps:
         ("labels", pa.list_(pa.bool_())),
         ("values", pa.list_(pa.float64())),
     ]
-
-    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
-        return _each(rows, self._one)
 
     def _one(self, row: Row) -> Values:
         try:
@@ -269,7 +265,7 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labels:
+class Labels(OneByOne):
     """Texts with a score, for a classifier that filters learn."""
 
     takes: ClassVar[frozenset[SampleKind]] = frozenset({SampleKind.LABEL})
@@ -277,14 +273,15 @@ class Labels:
     needs_gold: ClassVar[bool] = False
     columns: ClassVar[list[tuple[str, pa.DataType]]] = [("text", pa.large_string()), ("score", pa.float64())]
 
-    def convert(self, rows: Sequence[Row]) -> list[Values | RefusedRowError]:
-        return _each(rows, self._one)
-
     def _one(self, row: Row) -> Values:
-        if not row.sample.text.strip():
-            raise RefusedRowError("export.empty_text")
-        check_text(row.sample.text)
         score = row.sample.figures.get("score")
         if score is None:
             raise RefusedRowError("export.no_score")
-        return {"text": row.sample.text, "score": score}
+        return {"text": _text(row), "score": score}
+
+
+def _text(row: Row) -> str:
+    if not row.sample.text.strip():
+        raise RefusedRowError("export.empty_text")
+    check_text(row.sample.text)
+    return row.sample.text
