@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synth.flows import Desk, Flow, Task
@@ -127,3 +127,19 @@ def hostile(request: Request) -> Said:
         reply(request, "?", "a reason of tomorrow"), failure(request), failure(request, "read"),
     ]  # fmt: skip
     return worst[int(digest([request.key(IDENTITY)])[:8], 16) % len(worst)]
+
+
+def unsure(check: Check) -> Verdict:
+    """A verdict of any kind, by the check."""
+    outcomes = list(Says)
+    return Verdict(outcome=outcomes[int(digest([check.kind, check.answer])[:4], 16) % len(outcomes)])
+
+
+def salted(salt: int) -> Any:
+    """Hostile replies, others for each salt."""
+
+    def answer(request: Request) -> Said:
+        said = hostile(replace(request, rollout=request.rollout + 1000 * salt))
+        return said if isinstance(said, str) else replace(said, key=request.key(IDENTITY))
+
+    return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from synth.flows import Desk, Task
 from synth.items import Item, Outcome
-from synth.requests import Request, digest
 from synth.running import Synth
 from synth.running.works import works_of
-from synth.tasks import load
+from synth.tasks import TASKS, load
 from synth.tasks.critique_constitution import principles, specification
-from synth.verdicts import Check, Verdict
-from synth.verdicts import Outcome as Says
-from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, same
+from tests.synth.tasks.flow_driver import drive, hostile, lost, salted, same, unsure
+from tests.synth.tasks.test_task_laws import OURS as OTHERS
 
 TEXT = "Ada Lovelace wrote 3 notes in London in 1843. They describe machines of great subtlety.\n\n" * 6
 ITEM = Item(
@@ -46,22 +44,6 @@ OURS = (
 def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
     task: Task = load(kind)(**SMALL.get(kind, {}))
     return task, list(task.items([row]))
-
-
-def unsure(check: Check) -> Verdict:
-    """A verdict of any kind, by the check."""
-    outcomes = list(Says)
-    return Verdict(outcome=outcomes[int(digest([check.kind, check.answer])[:4], 16) % len(outcomes)])
-
-
-def salted(salt: int) -> Any:
-    """Hostile replies, others for each salt."""
-
-    def answer(request: Request) -> Said:
-        said = hostile(replace(request, rollout=request.rollout + 1000 * salt))
-        return said if isinstance(said, str) else replace(said, key=request.key(IDENTITY))
-
-    return answer
 
 
 @pytest.mark.parametrize("kind", OURS)
@@ -133,3 +115,7 @@ def test_a_class_is_named_as_recipes_write_it(kind: str) -> None:
     assert made.name == kind
     assert made.version >= 1
     assert not {"name", "version"} & {field.name for field in fields(made)}
+
+
+def test_every_kind_is_held_to_the_laws() -> None:
+    assert sorted((*OURS, *OTHERS)) == sorted(TASKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from synth.errors import SynthError
 from synth.flows import Desk, Task
 from synth.items import Item, Outcome
-from synth.requests import Request, digest
+from synth.requests import Request
 from synth.tasks import TASKS, load
-from synth.verdicts import Check, Verdict
-from synth.verdicts import Outcome as Says
-from tests.synth.tasks.flow_driver import IDENTITY, Said, drive, hostile, lost, same
+from tests.synth.tasks.flow_driver import Said, drive, hostile, lost, salted, same, unsure
 
 ITEM = Item(
     id="one", prompt="What is {{ 2 }} + 3?", text="Some text.\n\nOf two parts, {% raw %} and more.", gold="5",
@@ -39,22 +37,6 @@ OURS = (
 def task_and_items(kind: str, row: Item = ITEM) -> tuple[Task, list[Item]]:
     task: Task = load(kind)(**SMALL.get(kind, {}))
     return task, list(task.items([row]))
-
-
-def unsure(check: Check) -> Verdict:
-    """A verdict of any kind, by the check."""
-    outcomes = list(Says)
-    return Verdict(outcome=outcomes[int(digest([check.kind, check.answer])[:4], 16) % len(outcomes)])
-
-
-def salted(salt: int) -> Any:
-    """Hostile replies, others for each salt."""
-
-    def answer(request: Request) -> Said:
-        said = hostile(replace(request, rollout=request.rollout + 1000 * salt))
-        return said if isinstance(said, str) else replace(said, key=request.key(IDENTITY))
-
-    return answer
 
 
 @pytest.mark.parametrize("kind", OURS)
